@@ -44,6 +44,8 @@ json node(const planner::ClusterSnapshot& cluster, const planner::NodeSnapshot& 
               {"epoch_number", known(node.epoch_number)},
               {"node_priority", node.priority},
               {"lag_bytes", node.answered ? known(cluster.lag(node)) : json()},
+              {"clock_ahead_ms", node.clock ? json(node.clock->ahead_ms) : json()},
+              {"clock_error_ms", node.clock ? json(node.clock->error_ms) : json()},
               {"database_bytes", nullptr},
               {"event_count", nullptr},
               {"disk_free_bytes", nullptr},

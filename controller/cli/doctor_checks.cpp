@@ -1,6 +1,7 @@
 #include "controller/cli/doctor_checks.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
@@ -25,14 +26,16 @@ constexpr std::int64_t kDaysToFail = 7;
 constexpr std::int64_t kLeastFreeBytes = std::int64_t{512} << 20U;
 /// Below this share of the database rewrites of several large chunks may have to wait.
 constexpr std::int64_t kFreeShare = 10;
+/// From here on the gate `clocks` of a plan with default limits is closed.
+constexpr std::int64_t kClockSkewToFail = 60'000;
+constexpr std::int64_t kClockSkewToWarn = 5'000;
 
 void check_agent(const std::string& subject, const json& node, Diagnoses& out) {
   if (text_of(node, "agent_url").empty()) {
     out.push_back({Verdict::kNote, subject,
                    "it has no agent: fewer checks, no backups, no work on a stopped server",
                    "install verger-agent beside it (docs/operations/install.md)"});
-  } else if (!node.value("agent_reachable", json()).is_boolean() ||
-             !node.at("agent_reachable").get<bool>()) {
+  } else if (!is_true(node, "agent_reachable")) {
     out.push_back({Verdict::kError, subject,
                    fmt::format("its agent at {} does not answer", text_of(node, "agent_url")),
                    "on its machine: systemctl status verger-agent; here: verger agent list"});
@@ -54,11 +57,22 @@ void check_disk(const std::string& subject, const json& node, Diagnoses& out) {
   }
 }
 
+void check_clock(const std::string& subject, const json& node, Diagnoses& out) {
+  const auto ahead = number_of(node, "clock_ahead_ms");
+  const auto off = std::abs(ahead) - number_of(node, "clock_error_ms");
+  if (off >= kClockSkewToWarn) {
+    out.push_back({off > kClockSkewToFail ? Verdict::kError : Verdict::kWarning, subject,
+                   fmt::format("its clock is {} s {} vergerd's", std::abs(ahead) / 1000,
+                               ahead > 0 ? "ahead of" : "behind"),
+                   "set the clocks of both machines by NTP (timedatectl)"});
+  }
+}
+
 void check_node(const std::string& cluster, const json& node, Diagnoses& out) {
   const auto subject = cluster + "/" + text_of(node, "name");
   const auto before = out.size();
   const auto problem = text_of(node, "problem");
-  if (!node.value("reachable", false)) {
+  if (!is_true(node, "reachable")) {
     out.push_back(
         {Verdict::kError, subject,
          problem.empty() ? fmt::format("{} does not answer", text_of(node, "url")) : problem,
@@ -68,12 +82,13 @@ void check_node(const std::string& cluster, const json& node, Diagnoses& out) {
                    fmt::format("verger cluster show {}; credentials and files: "
                                "docs/operations/agents.md",
                                cluster)});
-  } else if (!node.value("is_alive", false)) {
+  } else if (!is_true(node, "is_alive")) {
     out.push_back({Verdict::kError, subject, "the other nodes do not see it alive",
                    "check the network between the nodes, and their certificates"});
   }
   check_agent(subject, node, out);
   check_disk(subject, node, out);
+  check_clock(subject, node, out);
   if (out.size() == before) {
     out.push_back(
         {Verdict::kOk, subject,
@@ -123,16 +138,17 @@ std::optional<FirstEnd> first_end(const json& certificates) {
 /// The policy `late`, `too_old` or waiting for the cluster.
 void check_selected(const std::string& policy, const json& selected, Diagnoses& out) {
   const auto cluster = text_of(selected, "cluster");
-  if (selected.value("too_old", false)) {
-    out.push_back({Verdict::kError, cluster,
-                   fmt::format("policy {}: the newest backup is older than it allows", policy),
-                   fmt::format("verger schedule next {}; verger run list {}", cluster, cluster)});
+  const auto look = fmt::format("verger schedule next {0}; verger run list {0}", cluster);
+  if (const auto too_old = text_of(selected, "too_old"); !too_old.empty()) {
+    out.push_back({Verdict::kError, cluster, fmt::format("policy {}: {}", policy, too_old), look});
   }
-  if (selected.value("late", false)) {
-    out.push_back(
-        {Verdict::kWarning, cluster,
-         fmt::format("policy {}: the next window opens after a certificate has ended", policy),
-         fmt::format("verger cert rollout {}", cluster)});
+  if (const auto late = text_of(selected, "late"); !late.empty()) {
+    out.push_back({Verdict::kWarning, cluster, fmt::format("policy {}: {}", policy, late), look});
+  }
+  if (text_of(selected, "outcome") == "needs-approval") {
+    out.push_back({Verdict::kNote, cluster,
+                   fmt::format("policy {}: a plan waits for approval", policy),
+                   fmt::format("verger plan show {}", text_of(selected, "plan"))});
   }
   if (const auto waiting = text_of(selected, "waiting"); !waiting.empty()) {
     out.push_back({Verdict::kNote, cluster, fmt::format("policy {} waits: {}", policy, waiting),
@@ -195,7 +211,7 @@ Diagnoses check_cluster(const json& cluster) {
                                other.get<std::string>()),
                    fmt::format("verger cluster update {} --node ..., with all nodes", name)});
   }
-  if (cluster.value("paused", false)) {
+  if (is_true(cluster, "paused")) {
     out.push_back({Verdict::kNote, name,
                    fmt::format("it is paused: {}", text_of(cluster, "pause_reason")),
                    fmt::format("verger cluster resume {}", name)});
@@ -219,8 +235,7 @@ Diagnoses check_certificates(const json& certificates) {
     }
   }
   for (const auto& node : list_of(certificates, "nodes")) {
-    const auto differs = node.value("file_differs", json());
-    if (differs.is_boolean() && differs.get<bool>()) {
+    if (is_true(node, "file_differs")) {
       out.push_back({Verdict::kWarning, cluster + "/" + text_of(node, "node"),
                      "its certificate file holds another certificate than it shows",
                      "reload the server: POST /admin/reloadconfig, or kill -HUP"});
@@ -264,7 +279,7 @@ Diagnoses check_backups(const json& backups) {
   if (check.empty()) {
     out.push_back({Verdict::kWarning, cluster, text + ", and was never verified",
                    fmt::format("verger backup verify {} {}", cluster, text_of(*usable, "id"))});
-  } else if (!check.value("passed", false)) {
+  } else if (!is_true(check, "passed")) {
     out.push_back(
         {Verdict::kError, cluster,
          fmt::format("{}, and did not pass its verification: {}", text, text_of(check, "summary")),
@@ -280,7 +295,7 @@ Diagnoses check_policies(const json& policies, const std::string& cluster) {
   bool selected = false;
   for (const auto& policy : list_of(policies, "policies")) {
     for (const auto& each : list_of(policy, "selected")) {
-      if (text_of(each, "cluster") == cluster) {
+      if (text_of(each, "cluster") == cluster && is_true(policy, "enabled")) {
         selected = true;
         check_selected(text_of(policy, "name"), each, out);
       }
@@ -291,6 +306,32 @@ Diagnoses check_policies(const json& policies, const std::string& cluster) {
                    "verger policy apply FILE; examples: /usr/share/verger/policies"});
   }
   return out;
+}
+
+Diagnoses check_schedule(const json& schedule) {
+  Diagnoses out;
+  std::set<std::string> named;
+  for (const auto& each : list_of(schedule, "times")) {
+    const auto policy = text_of(each, "policy");
+    if (text_of(each, "kind") == "due" && !is_true(each, "inside") && named.insert(policy).second) {
+      out.push_back(
+          {Verdict::kWarning, text_of(schedule, "cluster"),
+           fmt::format("policy {}: what is due at {} {} is outside of its windows", policy,
+                       text_of(each, "policys"), text_of(each, "zone")),
+           fmt::format("correct its schedule or its windows: verger policy show {}", policy)});
+    }
+  }
+  return out;
+}
+
+Diagnoses check_caller(const json& caller) {
+  const auto role = text_of(caller, "role");
+  const auto text = fmt::format("{} with the role {}", text_of(caller, "name"), role);
+  if (role == "viewer") {
+    return {{Verdict::kNote, "token", text + ": it may look and not change anything",
+             "plans, runs and pauses need an operator's token, policies and clusters an admin's"}};
+  }
+  return {{Verdict::kOk, "token", text}};
 }
 
 }  // namespace verger::cli

@@ -29,13 +29,17 @@ std::string_view verdict_name(Verdict verdict);
 /// Of GET /health. `own_version`: this program's.
 std::vector<Diagnosis> check_controller(const nlohmann::json& health,
                                         const std::string& own_version);
-/// Of GET /clusters/{name}: nodes, agents, versions, disk, what its snapshot warns of.
+/// Of GET /whoami.
+std::vector<Diagnosis> check_caller(const nlohmann::json& caller);
+/// Of GET /clusters/{name}: nodes, agents, versions, disks, clocks, what its snapshot warns of.
 std::vector<Diagnosis> check_cluster(const nlohmann::json& cluster);
 /// Of GET /clusters/{name}/certificates.
 std::vector<Diagnosis> check_certificates(const nlohmann::json& certificates);
 /// Of GET /clusters/{name}/backups.
 std::vector<Diagnosis> check_backups(const nlohmann::json& backups);
-/// Of the policies of GET /policies that select the cluster: what is due, late, or waits.
+/// Of the enabled policies of GET /policies that select the cluster: what is late, or waits.
 std::vector<Diagnosis> check_policies(const nlohmann::json& policies, const std::string& cluster);
+/// Of GET /clusters/{name}/schedule: what is due while its windows are closed.
+std::vector<Diagnosis> check_schedule(const nlohmann::json& schedule);
 
 }  // namespace verger::cli

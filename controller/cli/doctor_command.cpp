@@ -28,6 +28,11 @@ class Examination {
       return std::unexpected(health.error());
     }
     add(check_controller(*health, VERGER_VERSION));
+    if (const auto caller = context_.api.get("/whoami"); caller) {
+      add(check_caller(*caller));
+    } else {
+      failed("token", "its role", caller.error());
+    }
     const auto clusters = context_.api.get_all("/clusters", "clusters");
     if (!clusters) {
       return std::unexpected(clusters.error());
@@ -77,6 +82,7 @@ class Examination {
     if (policies != nullptr) {
       add(check_policies(*policies, name));
     }
+    look("/schedule", "its schedule", check_schedule);
   }
 
   const CliContext& context_;
@@ -117,7 +123,8 @@ int print_findings(const CliContext& context, const std::vector<Diagnosis>& find
 void add_doctor_command(CLI::App& app, Command& chosen) {
   auto cluster = std::make_shared<std::string>();
   auto* doctor = app.add_subcommand(
-      "doctor", "Examine vergerd, clusters, agents, certificates, disks, backups and schedules");
+      "doctor",
+      "Examine vergerd, clusters, agents, certificates, clocks, disks, backups and schedules");
   doctor->add_option("CLUSTER", *cluster, "Only this one");
   doctor->footer(
       "Exit codes: 0 no errors; 1 errors were found, or vergerd does not answer; 64 wrong usage.\n"

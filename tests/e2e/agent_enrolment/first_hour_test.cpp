@@ -131,6 +131,9 @@ TEST_F(FirstHour, EachCommandSaysTheNextOne) {
   const auto added = shell(command);
   ASSERT_EQ(added.status, 0) << added.err << command;
   EXPECT_EQ(added.err, "") << "no warning: it is all there";
+  std::ofstream(path("policy.yaml")) << "name: nightly\nclusters: [orders]\n";
+  const auto applied = verger({"policy", "apply", path("policy.yaml")});
+  ASSERT_EQ(applied.status, 0) << applied.err;
   const auto doctor = verger({"doctor", "orders", "-o", "json"});
   EXPECT_EQ(doctor.status, 0) << doctor.out;
   EXPECT_THAT(doctor.out, HasSubstr("verger-agent"));

@@ -36,6 +36,8 @@ json healthy_node(const std::string& name) {
           {"state", "Follower"},
           {"database_bytes", std::int64_t{10} << 30U},
           {"disk_free_bytes", std::int64_t{100} << 30U},
+          {"clock_ahead_ms", -12},
+          {"clock_error_ms", 3},
           {"problem", nullptr}};
 }
 
@@ -82,6 +84,17 @@ TEST(Doctor, FindsWhatIsWrongWithANode) {
   EXPECT_THAT(with_second_node("version", "24.2.0"),
               ElementsAre(finding(Verdict::kOk, "orders/n2", "24.2.0"),
                           finding(Verdict::kWarning, "orders", "23.10.1, 24.2.0")));
+}
+
+TEST(Doctor, FindsClocksThatAreWrongByMoreThanTheQuestionCost) {
+  EXPECT_THAT(with_second_node("clock_ahead_ms", -9'000),
+              ElementsAre(finding(Verdict::kWarning, "orders/n2", "9 s behind")));
+  EXPECT_THAT(with_second_node("clock_ahead_ms", 70'000),
+              ElementsAre(finding(Verdict::kError, "orders/n2", "70 s ahead of")));
+  EXPECT_THAT(with_second_node("clock_ahead_ms", nullptr),
+              ElementsAre(finding(Verdict::kOk, "orders/n2", "23.10.1")));
+  EXPECT_THAT(with_second_node("clock_error_ms", 120'000),
+              ElementsAre(finding(Verdict::kOk, "orders/n2", "23.10.1")));
 }
 
 TEST(Doctor, EachWarningAndErrorHasARemedy) {
@@ -165,17 +178,45 @@ TEST(Doctor, JudgesTheNewestUsableBackup) {
 }
 
 TEST(Doctor, ReportsWhatPoliciesWaitFor) {
-  const auto policies = [](const json& selected) {
-    return json{{"policies", {{{"name", "nightly"}, {"selected", {selected}}}}}};
+  // With all members, and their types, as the API has them.
+  const auto selected = [](const char* member, const char* text) {
+    json out{{"cluster", "orders"}, {"last_due", nullptr}, {"outcome", ""},    {"late", ""},
+             {"too_old", ""},       {"run", ""},           {"plan", ""},       {"reason", ""},
+             {"waiting", ""},       {"open", true},        {"hours", nullptr}, {"until", nullptr}};
+    out[member] = text;
+    return json{{"policies", {{{"name", "nightly"}, {"enabled", true}, {"selected", {out}}}}}};
   };
-  EXPECT_THAT(check_policies(policies({{"cluster", "orders"}, {"waiting", ""}}), "orders"),
-              IsEmpty());
-  EXPECT_THAT(check_policies(policies({{"cluster", "others"}}), "orders"),
+  EXPECT_THAT(check_policies(selected("reason", "as it was"), "orders"), IsEmpty());
+  EXPECT_THAT(check_policies(selected("cluster", "others"), "orders"),
               ElementsAre(finding(Verdict::kNote, "orders", "no policy selects it")));
-  EXPECT_THAT(check_policies(policies({{"cluster", "orders"}, {"too_old", true}}), "orders"),
-              ElementsAre(finding(Verdict::kError, "orders", "backup")));
-  EXPECT_THAT(check_policies(policies({{"cluster", "orders"}, {"late", true}}), "orders"),
-              ElementsAre(finding(Verdict::kWarning, "orders", "certificate")));
+  EXPECT_THAT(check_policies(selected("too_old", "the newest backup is 9 d old"), "orders"),
+              ElementsAre(finding(Verdict::kError, "orders", "nightly: the newest backup is 9 d")));
+  EXPECT_THAT(check_policies(selected("late", "a certificate ends before"), "orders"),
+              ElementsAre(finding(Verdict::kWarning, "orders", "a certificate ends before")));
+  EXPECT_THAT(check_policies(selected("outcome", "needs-approval"), "orders"),
+              ElementsAre(finding(Verdict::kNote, "orders", "waits for approval")));
+  auto disabled = selected("too_old", "the newest backup is 9 d old");
+  disabled["policies"][0]["enabled"] = false;
+  EXPECT_THAT(check_policies(disabled, "orders"),
+              ElementsAre(finding(Verdict::kNote, "orders", "no policy selects it")));
+}
+
+TEST(Doctor, FindsWhatIsDueOutsideOfItsWindowsOnceForEachPolicy) {
+  const auto due = [](const char* policy, bool inside) {
+    return json{{"kind", "due"},     {"policy", policy}, {"policys", "2026-12-01 12:00"},
+                {"zone", "Etc/UTC"}, {"inside", inside}, {"until", nullptr}};
+  };
+  EXPECT_THAT(
+      check_schedule({{"cluster", "orders"},
+                      {"times", {due("nightly", true), due("noon", false), due("noon", false)}}}),
+      ElementsAre(finding(Verdict::kWarning, "orders", "noon: what is due at 2026-12-01")));
+}
+
+TEST(Doctor, NamesTheTokensRole) {
+  EXPECT_THAT(check_caller({{"name", "ann"}, {"role", "admin"}}),
+              ElementsAre(finding(Verdict::kOk, "token", "ann with the role admin")));
+  EXPECT_THAT(check_caller({{"name", "bob"}, {"role", "viewer"}}),
+              ElementsAre(finding(Verdict::kNote, "token", "may look")));
 }
 
 TEST(Doctor, WithoutAControllerFails) {
