@@ -232,16 +232,29 @@ struct Retention::Impl {
                                    });
   }
 
-  /// Those on record as ended; the newest one says from where to notify.
+  /// Those on record as ended, but for what a restart would look at again; the newest one says from
+  /// where.
   net::awaitable<Result<void>> notifications() {
     const auto limit = ago(parts.rules.answers);
+    const auto sequence_in = [](const JournalEvent& event, const char* name) {
+      const auto data = json::parse(event.data, nullptr, false);
+      return data.is_object() ? data.value(name, std::int64_t{0}) : 0;
+    };
     VERGER_CO_TRY(const auto newest, parts.journal.revision(kNotificationStream));
+    if (newest.value() < 2) {
+      co_return Result<void>{};
+    }
+    VERGER_CO_TRY(const auto last,
+                  parts.journal.read(kNotificationStream, Revision(newest.value() - 1), 1));
+    const auto up_to = last.empty() ? 0 : sequence_in(last.front(), "up_to");
     co_return co_await rounds.each(std::string(kNotificationStream), Revision(0),
                                    [&](const JournalEvent& event) {
                                      if (event.at >= limit || event.revision == newest) {
                                        return false;
                                      }
-                                     rounds.take(event, Keep::kNothing, done.notifications);
+                                     if (sequence_in(event, "of") <= up_to) {
+                                       rounds.take(event, Keep::kNothing, done.notifications);
+                                     }
                                      return true;
                                    });
   }

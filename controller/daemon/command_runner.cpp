@@ -14,6 +14,8 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kMostAtOnce = 16;
 constexpr milliseconds kLookInterval{100};
+/// Of a program whose end was not seen: no success.
+constexpr int kUnknownStatus = 255 << 8;
 
 }  // namespace
 
@@ -29,8 +31,12 @@ struct CommandRunner::State {
 
   /// True once it has ended; then its number may be another's.
   bool reap(pid_t pid, int& status) {
-    if (::waitpid(pid, &status, WNOHANG) == 0) {
+    const auto ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended == 0) {
       return false;
+    }
+    if (ended < 0) {
+      status = kUnknownStatus;
     }
     children.erase(pid);
     return true;

@@ -21,6 +21,14 @@ namespace {
 constexpr std::uint64_t kMailCredentialsBytes = 4096;
 /// Of base64, as MIME has it.
 constexpr std::size_t kLineLength = 76;
+constexpr std::size_t kLongestSubject = 200;
+/// Bytes of an encoded word, so that with "Subject: " in front its line has no more than 76.
+constexpr std::size_t kBytesOfWord = 39;
+constexpr long kConnectMilliseconds = 10'000;
+
+bool is_within_character(const std::string& text, std::size_t at) {
+  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
+}
 
 struct CurlFree {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
@@ -111,22 +119,23 @@ std::string base64_lines(std::string_view text) {
 /// On one line; other characters than ASCII's as RFC 2047 has them, in words of at most 75.
 std::string header_text(std::string text) {
   std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) < 0x20U; }, ' ');
-  if (text.size() > 200) {
-    auto end = std::size_t{200};
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+  if (text.size() > kLongestSubject) {
+    auto end = kLongestSubject;
+    while (end > 0 && is_within_character(text, end)) {
       --end;
     }
     text = text.substr(0, end) + "...";
   }
   const bool ascii =
       std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x7FU; });
-  if (ascii) {
+  // What looks like an encoded word would be shown as what it means.
+  if (ascii && !text.contains("=?")) {
     return text;
   }
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    auto end = std::min(at + 42, text.size());
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+    auto end = std::min(at + kBytesOfWord, text.size());
+    while (end > at + 1 && is_within_character(text, end)) {
       --end;
     }
     out += (out.empty() ? "" : "\r\n ") +
@@ -216,6 +225,9 @@ Result<void> Mailer::perform(const Mail& mail) const {
   if (!configured()) {
     return Error{Errc::kUnsupported, "vergerd has no mail server: --smtp-url"};
   }
+  if (stopping_) {
+    return Error{Errc::kUnavailable, "vergerd ends"};
+  }
   VERGER_TRY(const auto server, mail_server_of(settings_.url));
   if (!started_curl()) {
     return Error{Errc::kIo, "libcurl cannot be used"};
@@ -238,6 +250,8 @@ Result<void> Mailer::perform(const Mail& mail) const {
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_PROXY, "");
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(settings_.limit.count()));
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectMilliseconds);
+  curl_easy_setopt(curl, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, end_if_stopping);
   curl_easy_setopt(curl, CURLOPT_XFERINFODATA,

@@ -20,29 +20,31 @@ std::string member(const json& event, const char* name) {
   return found != event.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// Not within a character of UTF-8.
-std::string shortened(std::string text) {
-  if (text.size() <= kLongestText) {
-    return text;
-  }
-  auto end = kLongestText;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
-    --end;
-  }
-  return text.substr(0, end) + "…";
+/// What JSON cannot hold is shown as U+FFFD.
+std::string dumped(const json& document) {
+  return document.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+/// As long as a service takes it; cut neither within a character of UTF-8 nor within a replacement.
 std::string with_replaced(std::string_view text,
                           std::initializer_list<std::pair<char, std::string_view>> replacements) {
   std::string out;
-  for (const char c : text) {
-    const auto found =
-        std::ranges::find(replacements, c, [](const auto& each) { return each.first; });
-    if (found == replacements.end()) {
-      out += c;
-    } else {
-      out += found->second;
+  for (std::size_t at = 0; at < text.size();) {
+    auto end = at + 1;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+      ++end;
     }
+    auto next = text.substr(at, end - at);
+    const auto found =
+        std::ranges::find(replacements, next.front(), [](const auto& each) { return each.first; });
+    if (found != replacements.end()) {
+      next = found->second;
+    }
+    if (out.size() + next.size() > kLongestText) {
+      return out + "…";
+    }
+    out += next;
+    at = end;
   }
   return out;
 }
@@ -52,10 +54,12 @@ std::string for_slack(std::string_view text) {
   return with_replaced(text, {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}});
 }
 std::string for_markdown(std::string_view text) {
-  return with_replaced(text, {{'*', "\\*"},
+  return with_replaced(text, {{'\\', "\\\\"},
+                              {'*', "\\*"},
                               {'_', "\\_"},
                               {'`', "\\`"},
                               {'~', "\\~"},
+                              {'|', "\\|"},
                               {'[', "\\["},
                               {'<', "\\<"},
                               {'@', "@\u200b"}});
@@ -80,7 +84,7 @@ json teams_card(const json& event) {
       {"version", "1.4"},
       {"body",
        json::array({json{{"type", "TextBlock"},
-                         {"text", for_markdown(shortened(notification_line(event)))},
+                         {"text", for_markdown(notification_line(event))},
                          {"wrap", true},
                          {"weight", "Bolder"},
                          {"color", is_bad(member(event, "moment")) ? "Attention" : "Default"}},
@@ -114,30 +118,29 @@ std::string notification_line(const json& event) {
   }
   auto line = fmt::format("{}{}{}{}{}", cluster, cluster.empty() ? "" : ": ", what,
                           reason.empty() ? "" : ": ", reason);
-  std::ranges::replace(line, '\n', ' ');
-  std::ranges::replace(line, '\r', ' ');
+  std::ranges::replace_if(
+      line, [](char c) { return static_cast<unsigned char>(c) < 0x20U || c == 0x7F; }, ' ');
   return line;
 }
 
 Result<std::string> notification_body(std::string_view format, const json& event) {
   if (format.empty() || format == "json") {
-    return event.dump();
+    return dumped(event);
   }
-  const auto line = shortened(notification_line(event));
+  const auto line = notification_line(event);
   if (format == "slack") {
-    return json{{"text", for_slack(line)}}.dump();
+    return dumped({{"text", for_slack(line)}, {"mrkdwn", false}});
   }
   if (format == "mattermost") {
-    return json{{"text", for_markdown(line)}, {"username", "verger"}}.dump();
+    return dumped({{"text", for_markdown(line)}, {"username", "verger"}});
   }
   if (format == "discord") {
-    return json{{"content", for_markdown(line)},
-                {"username", "verger"},
-                {"allowed_mentions", {{"parse", json::array()}}}}
-        .dump();
+    return dumped({{"content", for_markdown(line)},
+                   {"username", "verger"},
+                   {"allowed_mentions", {{"parse", json::array()}}}});
   }
   if (format == "teams") {
-    return teams_card(event).dump();
+    return dumped(teams_card(event));
   }
   return Error{Errc::kInvalidArgument,
                fmt::format("\"{}\" is no format of notifications; it takes {}", format,
@@ -149,7 +152,7 @@ std::string notification_text(const json& event) {
   for (const auto& [name, value] : event.items()) {
     if (!value.is_null() && value != "") {
       out += fmt::format("{}: {}\n", name,
-                         value.is_string() ? value.get<std::string>() : value.dump());
+                         value.is_string() ? value.get<std::string>() : dumped(value));
     }
   }
   return out;

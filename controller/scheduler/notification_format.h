@@ -16,7 +16,7 @@ namespace verger::controller {
 /// chat services of that name take.
 const std::vector<std::string>& notification_formats();
 
-/// One line: "orders: run 7980f017 failed: ...".
+/// One line without control characters: "orders: run 7980f017 failed: ...".
 std::string notification_line(const nlohmann::json& event);
 /// The body of a webhook. Error: kInvalidArgument: no such format.
 Result<std::string> notification_body(std::string_view format, const nlohmann::json& event);

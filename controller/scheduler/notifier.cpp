@@ -39,6 +39,7 @@ constexpr seconds kGivenUpAfter = std::chrono::hours(24);
 constexpr std::int64_t kEventsBetweenRecords = 5'000;
 constexpr std::size_t kShownOfKey = 16;
 constexpr std::size_t kEventsLookedAt = 500;
+constexpr std::string_view kInPlaceOfSecrets = "/...";
 
 constexpr std::string_view kWaiting = "waiting";
 constexpr std::string_view kStaysDown = "server-stays-down";
@@ -96,6 +97,9 @@ struct Notifier::Impl {
   Sequence seen{0};
   std::map<std::string, Queue> queues;  ///< by key_of()
   bool knows_stopped = false;
+  /// A policy was changed: what happened before it is no news for recipients that it added, so the
+  /// place in the journal is recorded as soon as nothing waits.
+  bool place_is_due = false;
   NotificationCounts counts;
   bool stopping = false;
   std::set<std::string> stopped;  ///< runs that wait for their hours
@@ -220,14 +224,14 @@ struct Notifier::Impl {
   }
 
   /// Whom to notify: as the policy says; of what concerns a cluster as a whole, as all policies say
-  /// that are for it, each recipient once.
+  /// that are for it. Each recipient once.
   [[nodiscard]] std::vector<Notification> recipients(const Notice& notice) const {
     std::vector<Notification> out;
     const auto add = [&](const SchedulePolicy& policy) {
       for (const auto& to : policy.notifications) {
         const bool there = std::ranges::any_of(
             out, [&to](const Notification& each) { return key_of(each) == key_of(to); });
-        if (is_wanted(to.on, notice.moment) && (!there || !notice.policy.empty())) {
+        if (is_wanted(to.on, notice.moment) && !there) {
           out.push_back(to);
         }
       }
@@ -256,6 +260,20 @@ struct Notifier::Impl {
       text += '\n' + word;
     }
     return to_hex(sha256(as_bytes(text))).substr(0, kShownOfKey);
+  }
+
+  /// What went wrong, without the path of a webhook, which errors of HTTP name.
+  static std::string without_secret(std::string problem, const std::string& target) {
+    for (const auto& secret : {target, target.substr(0, target.find('?'))}) {
+      if (secret.size() < 2) {
+        continue;
+      }
+      for (auto at = problem.find(secret); at != std::string::npos;
+           at = problem.find(secret, at + kInPlaceOfSecrets.size())) {
+        problem.replace(at, secret.size(), kInPlaceOfSecrets);
+      }
+    }
+    return problem;
   }
 
   /// For people; the path of a webhook is a secret of some services.
@@ -292,7 +310,8 @@ struct Notifier::Impl {
       if (!self->parts.run_command) {
         co_return Error{Errc::kUnsupported, "commands are not run here"};
       }
-      co_return co_await self->parts.run_command(to.command, body.dump());
+      VERGER_CO_TRY(auto document, notification_body("json", body));
+      co_return co_await self->parts.run_command(to.command, std::move(document));
     }
     VERGER_CO_TRY(const auto address, webhook_address(to.webhook));
     http::Request request;
@@ -301,11 +320,13 @@ struct Notifier::Impl {
     request.headers.set("Content-Type", "application/json");
     request.headers.set("Idempotency-Key", body.value("id", std::string()));
     VERGER_CO_TRY(request.body, notification_body(to.format, body));
-    VERGER_CO_TRY(const auto answer,
-                  co_await self->parts.network.for_services().send(
-                      address.endpoint, std::move(request), self->parts.network.request_deadline));
-    if (answer.status >= 300) {
-      co_return Error{Errc::kUnavailable, fmt::format("it answered {}", answer.status)};
+    const auto answer = co_await self->parts.network.for_services().send(
+        address.endpoint, std::move(request), self->parts.network.request_deadline);
+    if (!answer) {
+      co_return Error{answer.error().code, without_secret(answer.error().message, address.target)};
+    }
+    if (answer->status < 200 || answer->status >= 300) {
+      co_return Error{Errc::kUnavailable, fmt::format("it answered {}", answer->status)};
     }
     co_return Result<void>{};
   }
@@ -379,26 +400,59 @@ struct Notifier::Impl {
     if (deliveries.has_ended(delivery.of, key)) {
       return;
     }
-    auto& queue = queues[key];
-    queue.waiting.push_back(std::move(delivery));
+    queues[key].waiting.push_back(std::move(delivery));
     ++counts.waiting;
-    if (!queue.busy) {
-      queue.busy = true;
-      net::co_spawn(parts.executor, deliver(self, std::move(key)),
-                    [](const std::exception_ptr&) {});
+    begin_to_deliver(self, key);
+  }
+
+  void begin_to_deliver(const std::shared_ptr<Impl>& self, const std::string& key) {
+    auto& queue = queues[key];
+    if (queue.busy || queue.waiting.empty()) {
+      return;
+    }
+    queue.busy = true;
+    net::co_spawn(parts.executor, deliver(self, key),
+                  [self, key](const std::exception_ptr& failed) {
+                    if (failed && !self->stopping) {
+                      // The next look begins again.
+                      self->queues[key].busy = false;
+                      self->parts.network.log.error("the delivery of notifications has failed",
+                                                    {{"recipient", key}});
+                    }
+                  });
+  }
+
+  void queue_of(const std::shared_ptr<Impl>& self, const JournalEvent& event) {
+    place_is_due = place_is_due || event.stream.starts_with("policy/");
+    auto notice = notice_of(event);
+    if (!notice) {
+      return;
+    }
+    for (const auto& to : recipients(*notice)) {
+      notice->body["id"] = fmt::format("{}-{}", event.sequence.value(), key_of(to).substr(0, 8));
+      send(self, {.of = event.sequence, .at = event.at, .to = to, .body = notice->body});
     }
   }
 
-  /// Whether the place from which to notify is in the journal: it is put there once any policy
-  /// orders notifications.
-  bool begin() {
-    if (deliveries.begun()) {
-      return true;
+  void record_place() {
+    const auto unrecorded = seen.value() - deliveries.up_to().value();
+    if (counts.waiting > 0 || (!place_is_due && unrecorded <= kEventsBetweenRecords)) {
+      return;
     }
+    if (unrecorded > 0) {
+      if (const auto noted = deliveries.seen(seen); !noted) {
+        parts.network.log.warning("the place of notifications was not recorded",
+                                  {{"error", noted.error().message}});
+        return;
+      }
+    }
+    place_is_due = false;
+  }
+
+  [[nodiscard]] bool any_is_ordered() const {
     const auto policies = parts.book.list();
-    const bool ordered = std::ranges::any_of(
+    return std::ranges::any_of(
         policies, [](const StoredPolicy& stored) { return !stored.policy.notifications.empty(); });
-    return ordered && deliveries.seen(seen).has_value();
   }
 
   /// Runs that wait for their hours since before `seen`: that was notified then.
@@ -435,15 +489,14 @@ Result<void> Notifier::load() {
 
 void Notifier::look() {
   impl_->know_stopped_runs();
-  if (!impl_->begin()) {
-    // None is ordered, and what happens meanwhile is old news by then; but for a place that could
-    // not be recorded.
-    const auto policies = impl_->parts.book.list();
-    if (std::ranges::all_of(policies, [](const StoredPolicy& stored) {
-          return stored.policy.notifications.empty();
-        })) {
-      impl_->seen = impl_->parts.journal.last_sequence().value_or(impl_->seen);
-    }
+  if (!impl_->any_is_ordered() && impl_->counts.waiting == 0) {
+    // What happens meanwhile is old news once one is.
+    impl_->seen = impl_->parts.journal.last_sequence().value_or(impl_->seen);
+    impl_->place_is_due = true;
+    return;
+  }
+  // The place from which to notify is put into the journal before the first notification.
+  if (!impl_->deliveries.begun() && !impl_->deliveries.seen(impl_->seen)) {
     return;
   }
   for (;;) {
@@ -451,26 +504,16 @@ void Notifier::look() {
     if (!events || events->empty()) {
       break;
     }
-    impl_->seen = events->back().sequence;
     for (const auto& event : *events) {
-      auto notice = impl_->notice_of(event);
-      if (!notice) {
-        continue;
-      }
-      for (const auto& to : impl_->recipients(*notice)) {
-        notice->body["id"] =
-            fmt::format("{}-{}", event.sequence.value(), Impl::key_of(to).substr(0, 8));
-        impl_->send(impl_, {.of = event.sequence, .at = event.at, .to = to, .body = notice->body});
-      }
+      impl_->queue_of(impl_, event);
+      // Not before all its deliveries wait: a record must not pass what is not queued yet.
+      impl_->seen = event.sequence;
     }
   }
-  if (impl_->counts.waiting == 0 &&
-      impl_->seen.value() - impl_->deliveries.up_to().value() > kEventsBetweenRecords) {
-    if (const auto noted = impl_->deliveries.seen(impl_->seen); !noted) {
-      impl_->parts.network.log.warning("the place of notifications was not recorded",
-                                       {{"error", noted.error().message}});
-    }
+  for (const auto& [key, queue] : impl_->queues) {
+    impl_->begin_to_deliver(impl_, key);
   }
+  impl_->record_place();
 }
 
 net::awaitable<Result<std::vector<NotificationTest>>> Notifier::test(std::string policy,

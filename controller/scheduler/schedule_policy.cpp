@@ -124,8 +124,14 @@ Result<WebhookAddress> webhook_address(std::string_view url) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("{}: plain HTTP is for loopback addresses only", endpoint.url())};
   }
-  return WebhookAddress{std::move(endpoint),
-                        std::string(path == std::string_view::npos ? "/" : url.substr(path))};
+  std::string target(path == std::string_view::npos ? "/" : url.substr(path));
+  // A blank or the end of a line would end the request's first line.
+  if (!std::ranges::all_of(target, [](char c) { return c > 0x20 && c < 0x7F && c != '#'; })) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{}: its path has a character that no URL has; write it as %XX",
+                             endpoint.url())};
+  }
+  return WebhookAddress{std::move(endpoint), std::move(target)};
 }
 
 json to_json(const SchedulePolicy& policy) {

@@ -197,6 +197,26 @@ TEST_F(RetentionTest, AnswersThatWereKeptGo) {
   EXPECT_THAT(a_.h.journal->streams(kAnswerStreams).value(), SizeIs(0));
 }
 
+TEST_F(RetentionTest, OfNotificationsItKeepsWhatARestartWouldSendAgain) {
+  const auto ended = [this](int of, int up_to) {
+    const json data{
+        {"of", of}, {"to", "a"}, {"outcome", "sent"}, {"attempts", 1}, {"up_to", up_to}};
+    EXPECT_TRUE(a_.h.journal
+                    ->append("notifications", kAnyRevision,
+                             {NewEvent{"notification-ended", data.dump()}}, a_.h.epoch)
+                    .has_value());
+  };
+  EXPECT_EQ(compact().notifications, 0);
+  ended(3, 3);
+  ended(6, 4);  // another recipient still waits for 5
+  ended(7, 4);
+  later(49);
+  EXPECT_EQ(compact().notifications, 1);
+  EXPECT_EQ(a_.h.journal->read("notifications")->size(), 2U);
+  ended(5, 8);
+  EXPECT_EQ(compact().notifications, 2);
+}
+
 TEST_F(RetentionTest, OfSealsItKeepsThoseThatSnapshotsNeed) {
   ASSERT_TRUE(a_.h.disk.make_directories("/other").has_value());
   const auto open = [this] {

@@ -33,7 +33,8 @@ TEST(NotificationFormat, OfJsonIsTheEventItself) {
 TEST(NotificationFormat, OfChatServicesIsALineInWhichNothingIsAMentionOrALink) {
   EXPECT_EQ(
       body_of("slack"),
-      json({{"text", "orders: run 7980f017 failed: &lt;!channel&gt; n2 &amp; n3 *differ* @here"}}));
+      json({{"text", "orders: run 7980f017 failed: &lt;!channel&gt; n2 &amp; n3 *differ* @here"},
+            {"mrkdwn", false}}));
   for (const auto* format : {"mattermost", "discord"}) {
     const auto body = body_of(format);
     const std::string text = body.at(std::string(format) == "discord" ? "content" : "text");
@@ -42,6 +43,13 @@ TEST(NotificationFormat, OfChatServicesIsALineInWhichNothingIsAMentionOrALink) {
         << format;
   }
   EXPECT_EQ(body_of("discord").at("allowed_mentions").at("parse"), json::array());
+}
+
+TEST(NotificationFormat, ABackslashInFrontOfAFormatDoesNotBringItBack) {
+  auto event = failed();
+  event["reason"] = "\\*bold*";
+  const auto body = json::parse(notification_body("mattermost", event).value());
+  EXPECT_THAT(body.at("text").get<std::string>(), HasSubstr("\\\\\\*bold\\*"));
 }
 
 TEST(NotificationFormat, OfTeamsIsACard) {
@@ -65,6 +73,22 @@ TEST(NotificationFormat, LongReasonsAreCutBetweenCharacters) {
   const std::string text = json::parse(*body).at("content");
   EXPECT_LT(text.size(), 2'000U);
   EXPECT_TRUE(text.ends_with("\u00e9\u2026"));
+  // Each of these takes two bytes.
+  event["reason"] = std::string(1'900, '_');
+  const std::string escaped =
+      json::parse(notification_body("discord", event).value()).at("content");
+  EXPECT_LE(escaped.size(), 2'000U);
+  EXPECT_TRUE(escaped.ends_with("\\_\u2026"));
+}
+
+TEST(NotificationFormat, WhatIsNoUtf8IsNoReasonToSendNothing) {
+  auto event = failed();
+  event["reason"] = "\xff\xfe of a node";
+  for (const auto& format : notification_formats()) {
+    const auto body = notification_body(format, event);
+    ASSERT_TRUE(body.has_value()) << format;
+    EXPECT_TRUE(json::accept(*body)) << format;
+  }
 }
 
 TEST(NotificationFormat, OfMailHasEachMemberAndALineAsItsSubject) {

@@ -25,11 +25,15 @@ class Hook final : public http::Client {
                                               std::chrono::milliseconds) override {
     got.push_back(to.url() + request.target);
     bodies.push_back(json::parse(request.body));
+    if (unreachable) {
+      co_return Error{Errc::kUnavailable, "refused"}.within(request.method + " " + request.target);
+    }
     http::Response out;
     out.status = fail-- > 0 ? 503 : 204;
     co_return out;
   }
   int fail = 0;
+  bool unreachable = false;
   std::vector<std::string> got;
   std::vector<json> bodies;
 };
@@ -294,6 +298,30 @@ TEST_F(Notifications, OfWhatHappenedWhileNoControllerLookedAreNotLost) {
   EXPECT_THAT(mails_.front(), HasSubstr("ops@example.com prod: run "));
 }
 
+TEST_F(Notifications, AreNoOldNewsForARecipientThatWasAddedLater) {
+  apply("  - {on: failed, webhook: 'http://127.0.0.1:9000/'}\n");
+  run_and_look();
+  auto policy = book_->parse(
+      "name: nightly\nclusters: [prod]\nnotifications: [{on: done, email: ops@example.com}]\n");
+  ASSERT_TRUE(policy.has_value()) << to_text(policy.error());
+  ASSERT_TRUE(book_->apply(*std::move(policy), "me").has_value());
+  notifier_->look();
+  restart();
+  notifier_->look();
+  deliver_all();
+  EXPECT_THAT(mails_, SizeIs(0));
+  run_and_look();
+  EXPECT_THAT(mails_, SizeIs(1));
+}
+
+TEST_F(Notifications, GoOnceToARecipientThatIsNamedTwice) {
+  apply(
+      "  - {on: [failed, done], email: ops@example.com}\n"
+      "  - {on: [started, done], email: ops@example.com}\n");
+  run_and_look();
+  EXPECT_THAT(mails_, ElementsAre(HasSubstr(" started"), HasSubstr(" done")));
+}
+
 TEST_F(Notifications, OfOneRecipientKeepTheirOrderAndOthersDoNotWait) {
   apply(
       "  - {on: [started, done], webhook: 'http://127.0.0.1:9000/'}\n"
@@ -334,8 +362,10 @@ TEST_F(Notifications, AreTestedWithOneAttemptForEachRecipient) {
   EXPECT_EQ(tested->at(0).problem, "it answered 503");
   EXPECT_EQ(tested->at(1).problem, "");
   EXPECT_THAT(hook_.bodies.at(0).at("text").get<std::string>(), HasSubstr("ann has asked"));
-  EXPECT_THAT(commands_, ElementsAre("notify test"));
-  EXPECT_EQ(notifier_->active(), 0U) << "no attempt but this one";
+  hook_.unreachable = true;
+  EXPECT_EQ(h_.wait_for(notifier_->test("nightly", "ann"))->at(0).problem, "POST /...: refused");
+  EXPECT_THAT(commands_, ElementsAre("notify test", "notify test"));
+  EXPECT_EQ(notifier_->active(), 0U) << "no attempt but these";
   EXPECT_EQ(h_.wait_for(notifier_->test("none", "ann")).error().code, Errc::kNotFound);
 }
 
