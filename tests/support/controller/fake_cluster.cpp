@@ -152,6 +152,9 @@ void FakeCluster::pass_time() {
     if (each.offline && each.agent_up && now >= each.offline->ends) {
       end_offline(each, true);
     }
+    if (each.online && each.agent_up && each.up && now >= each.online->ends) {
+      end_online(each, true);
+    }
     for (auto& [id, operation] : each.operations) {
       if (backups != nullptr && each.agent_up && FakeBackups::knows(operation.status.kind) &&
           now >= operation.since + backups->takes) {
