@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "engine/base/file_system.h"
@@ -19,37 +21,53 @@ namespace verger::verify {
 /// event 0 no chunk holds. Reads index and filter alone, beside a running server or a stopped one.
 /// A stream of which a scavenge has left nothing but its entries counts until the scavenge has done
 /// the index. Version-1 tables have half of the hash, and are passed over.
+///
+/// One table is open at a time, so that the space of those that are merged away meanwhile is not
+/// kept in use; what came in their place is read, too.
 class LostStreamsJob final : public Job {
  public:
   /// `files` outlives it.
   LostStreamsJob(FileSystem& files, Path index_directory)
       : files_(files), directory_(std::move(index_directory)) {}
-  /// Errors: kUnavailable (tables were merged while they were opened: try again), kIo, kCorruption.
+  /// Errors: kUnavailable (tables are merged faster than they are opened: try again), kIo,
+  /// kCorruption.
   Result<StepOutcome> step(Budget budget) override;
+  /// Once it is done: what the filter has by now is lost no longer. Of a server that was restarted
+  /// meanwhile, or that wrote an entry of a transaction to a table before its filter had it.
+  Result<void> look_again();
 
   /// Of a hash that is missing, its entry with the greatest number in one of the tables.
   struct Lost {
     StreamHash hash;
     LogPosition position;
   };
+  /// At kMostCounted it ends.
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(lost_.size()); }
+  static constexpr std::size_t kMostCounted = 1'000'000;
   /// The first of them, at most kListed.
   static constexpr std::size_t kListed = 1'000;
   [[nodiscard]] const std::vector<Lost>& listed() const { return listed_; }
-  [[nodiscard]] std::uint64_t done() const { return done_; }    ///< index entries
-  [[nodiscard]] std::uint64_t total() const { return total_; }  ///< of all tables
+  [[nodiscard]] std::uint64_t done() const { return done_; }  ///< index entries
+  /// About as many entries as all tables have.
+  [[nodiscard]] std::uint64_t total() const { return std::max(done_, total_); }
 
  private:
   Result<void> open();
-  Result<void> look_at(const index::IndexEntry& entry);
+  /// False: the filter is to be made anew, or cannot be used: nothing is lost.
+  Result<bool> open_filter();
+  Result<void> list_tables();
+  /// False: all have been read.
+  Result<bool> open_next_table();
+  void look_at(const index::IndexEntry& entry);
 
   FileSystem& files_;
   Path directory_;
   bool is_open_ = false;
   std::unique_ptr<index::BloomFilter> filter_;  ///< nullptr: there is nothing to lose
   LogPosition checkpoint_ = kNoPosition;
-  std::vector<std::shared_ptr<const index::PTable>> tables_;
-  std::size_t next_table_ = 0;
+  std::vector<std::string> to_read_;  ///< names of tables, the next one last
+  std::set<std::string> read_;
+  int listings_without_progress_ = 0;
   std::optional<index::PTableScanner> scanner_;
   std::optional<StreamHash> last_seen_;
   std::set<StreamHash> lost_;

@@ -266,16 +266,42 @@ Result<void> RunningFiles::still_whole() {
   // A server that cut its log and received another since has other bytes at that end.
   if (!copied_.empty()) {
     const auto now = below_.open(copied_, OpenMode::kRead);
-    if (now) {
-      const auto from = copied_to_ > kPiece ? copied_to_ - kPiece : 0;
-      VERGER_TRY(const auto before, read_part(*kept_.at(copied_).file, from, copied_to_ - from));
-      VERGER_TRY(const auto after, read_part(**now, from, copied_to_ - from));
-      if (before != after) {
-        return cut("its end has other records");
-      }
+    if (!now && now.error().code == Errc::kNotFound) {
+      return Error{Errc::kConflict, fmt::format("{}: was replaced meanwhile", copied_.string())};
+    }
+    if (!now) {
+      return now.error();
+    }
+    const auto from = copied_to_ > kPiece ? copied_to_ - kPiece : 0;
+    VERGER_TRY(const auto before, read_part(*kept_.at(copied_).file, from, copied_to_ - from));
+    VERGER_TRY(const auto after, read_part(**now, from, copied_to_ - from));
+    if (before != after) {
+      return cut("its end has other records");
     }
   }
   return {};
+}
+
+std::uint64_t RunningFiles::held_bytes() {
+  std::uint64_t out = 0;
+  for (const auto& [path, kept] : kept_) {
+    if (kept.file != nullptr && path != copied_) {
+      const auto there = below_.exists(path);
+      out += there && !*there ? kept.size : 0;
+    }
+  }
+  return out;
+}
+
+std::uint64_t RunningFiles::table_bytes() const {
+  std::uint64_t out = 0;
+  for (const auto& [path, kept] : kept_) {
+    out += kept.file != nullptr && path.parent_path() == index_directory_ &&
+                   path.extension() != ".bloomfilter"
+               ? kept.size
+               : 0;
+  }
+  return out;
 }
 
 bool RunningFiles::is_kept_place(const Path& path) const {

@@ -31,6 +31,11 @@ class RunningFiles final : public FileSystem {
   /// After all was read. kConflict: chunk files were replaced or the log was cut meanwhile, so what
   /// was found may be none.
   Result<void> still_whole();
+  /// Of files that are kept open and are no longer in their place: their space is in use until this
+  /// object is gone.
+  [[nodiscard]] std::uint64_t held_bytes();
+  /// Of the index tables.
+  [[nodiscard]] std::uint64_t table_bytes() const;
 
   Result<std::unique_ptr<File>> open(const Path& path, OpenMode mode) override;
   Result<bool> exists(const Path& path) override;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/memory_file_system.h"
+#include "engine/base/random.h"
+#include "engine/index/index_map.h"
 #include "tests/support/database/database_builder.h"
 #include "tests/support/database/lose_streams.h"
 #include "tests/support/results.h"
@@ -45,6 +47,42 @@ TEST_F(LostStreams, AreCountedOnceEachHoweverManyTablesHaveThem) {
   EXPECT_GE(lost, 7);
   EXPECT_EQ(count(1), lost);
   EXPECT_EQ(static_cast<std::int64_t>(listed.size()), lost);
+}
+
+TEST_F(LostStreams, OfTablesThatAreMergedMeanwhileAreCounted) {
+  forget_all();
+  const auto lost = count();
+  const auto map = value(index::load_index_map(disk, "/db/index"));
+  ASSERT_GT(map.tables.size(), 1U);
+  LostStreamsJob job(disk, "/db/index");
+  value(job.step({.units = 1}));
+  value(job.step({.units = 1}));
+  // The second table has another name by now.
+  auto merged = map;
+  const auto gone = merged.tables[1].file;
+  SeededRandom random(1);
+  merged.tables[1].file = random.uuid().to_string();
+  ok(disk.rename(Path("/db/index") / gone, Path("/db/index") / merged.tables[1].file));
+  ok(index::save_index_map(disk, "/db/index", merged, random));
+  while (value(job.step({.units = 16})).kind != StepOutcome::Kind::kDone) {
+  }
+  EXPECT_EQ(job.count(), lost);
+}
+
+TEST_F(LostStreams, ThatTheFilterHasBySomeLaterMomentAreNone) {
+  const auto good = value(read_file(disk, kFilter));
+  forget_all();
+  LostStreamsJob job(disk, "/db/index");
+  while (value(job.step({})).kind != StepOutcome::Kind::kDone) {
+  }
+  ASSERT_GT(job.count(), 0);
+  const auto lost = job.count();
+  ok(job.look_again());
+  EXPECT_EQ(job.count(), lost);
+  ok(write_file_durably(disk, kFilter, good));
+  ok(job.look_again());
+  EXPECT_EQ(job.count(), 0);
+  EXPECT_TRUE(job.listed().empty());
 }
 
 TEST_F(LostStreams, AreNoneWhereTheServerMakesTheFilterAnew) {

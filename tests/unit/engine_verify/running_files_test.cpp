@@ -135,6 +135,33 @@ TEST_F(RunningDatabase, ALogThatIsCutMeanwhileMakesItWorthless) {
   EXPECT_EQ(files->still_whole().error().code, Errc::kConflict);
 }
 
+TEST_F(RunningDatabase, ALastChunkThatIsNoLongerThereMakesItWorthless) {
+  const auto writer = load_le<std::int64_t>(value(read_file(disk, "/db/writer.chk")).data());
+  const auto files = look();
+  builder.close();
+  const ChunkNumber last(static_cast<std::int32_t>(writer / builder.options().chunk_size));
+  const auto path = "/db" / Path(log::chunk_file_name(last, 0));
+  ok(disk.rename(path, "/db" / Path(log::chunk_file_name(last, 1))));
+  const auto whole = files->still_whole();
+  ASSERT_FALSE(whole);
+  EXPECT_EQ(whole.error().code, Errc::kConflict);
+  EXPECT_THAT(whole.error().message, HasSubstr("replaced"));
+}
+
+TEST_F(RunningDatabase, TablesThatAreRemovedMeanwhileAreHeld) {
+  const auto files = look();
+  EXPECT_EQ(files->held_bytes(), 0U);
+  EXPECT_GT(files->table_bytes(), 0U);
+  std::uint64_t removed = 0;
+  for (const auto& entry : value(disk.list("/db/index"))) {
+    if (Uuid::parse(entry.name)) {
+      removed += entry.size;
+      ok(disk.remove(Path("/db/index") / entry.name));
+    }
+  }
+  EXPECT_EQ(files->held_bytes(), removed);
+}
+
 TEST_F(RunningDatabase, OneThatWasCutAndReceivedOtherRecordsIsNoticed) {
   const auto writer = value(read_file(disk, "/db/writer.chk"));
   const auto position = load_le<std::int64_t>(writer.data());
