@@ -242,6 +242,44 @@ TEST_F(OnlineChecks, AChunkThatWasReplacedMeanwhileIsLeftToTheServer) {
   EXPECT_TRUE(after.entries == whole.entries);
 }
 
+TEST(OnlineDefects, ARecordOnWhichTheServerFailsIsNamedAndNothingIsTouched) {
+  FixtureCase fixture("fails-metadata-in-transaction");
+  const auto files = fixture.unpack("before");
+  const auto live = value(open_database(*files, "/db", fixture.run(), log::Access::kWrite));
+  const auto before = take_snapshot(*files, "/db");
+  const auto outcome = run_online(*files, "/db", *live, {.point = *fixture.point()});
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, Errc::kUnsupported);
+  EXPECT_THAT(outcome.error().message, HasSubstr("\"$$bad\" at log position "));
+  ok(online_scavenge::remove_shadow(*files, "/db"));
+  const auto after = take_snapshot(*files, "/db");
+  EXPECT_EQ(after.state, before.state);
+  ASSERT_EQ(after.chunks.size(), before.chunks.size());
+  for (std::size_t n = 0; n < after.chunks.size(); ++n) {
+    EXPECT_EQ(after.chunks[n].version, before.chunks[n].version);
+  }
+}
+
+TEST(OnlineDefects, ALateCollisionGivesWhatOneScavengeOfTheEngineGives) {
+  FixtureCase fixture("fails-late-collision");
+  const auto own = fixture.unpack("before");
+  value(run_scavenge(*own, "/db", fixture.run()));
+  const auto whole = take_snapshot(*own, "/db");
+  const auto files = fixture.unpack("before");
+  auto live = value(open_database(*files, "/db", fixture.run(), log::Access::kWrite));
+  value(run_online(*files, "/db", *live, {.point = *fixture.point()}));
+  live.reset();
+  value(run_scavenge(*files, "/db", fixture.run()));
+  ok(online_scavenge::remove_shadow(*files, "/db"));
+  const auto after = take_snapshot(*files, "/db");
+  EXPECT_EQ(after.state, whole.state);
+  EXPECT_TRUE(after.entries == whole.entries);
+  ASSERT_EQ(after.chunks.size(), whole.chunks.size());
+  for (std::size_t n = 0; n < after.chunks.size(); ++n) {
+    EXPECT_TRUE(after.chunks[n].records == whole.chunks[n].records);
+  }
+}
+
 TEST_F(OnlineChecks, WhatIsWrittenMeanwhileBelongsToTheNextPoint) {
   auto own = fixture_.unpack("before");
   value(run_scavenge(*own, "/db", fixture_.run()));
