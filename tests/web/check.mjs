@@ -9,6 +9,7 @@ import {Wire} from "./wire.mjs";
 
 const kDeadline = 120_000;
 const kMostBytes = 300_000;
+const kMostMilliseconds = 5_000;
 const kWidths = [360, 1440, 3840];
 const screenshots = process.env.VERGER_SCREENSHOTS;
 const tokenOf = (role) => fs.readFileSync(`${process.env.VERGER_TOKENS}/${role}`, "utf8").trim();
@@ -49,6 +50,7 @@ async function test(name, work) {
 
 let run = "";
 let plan = "";
+let verification = "";
 try {
   await test("what a plan says otherwise than the last one", async () => testPlanDiff());
 
@@ -126,6 +128,36 @@ try {
     await page.context().close();
   });
 
+  await test("a verification is planned, and runs to its report", async () => {
+    const page = await pageOf();
+    await logIn(page, "operator");
+    await page.getByRole("link", {name: "demo"}).click();
+    await page.getByRole("button", {name: "New plan…"}).click();
+    await page.getByLabel("What").selectOption("/verify");
+    await page.getByRole("button", {name: "Make the plan"}).click();
+    await page.getByRole("heading", {name: "Plan: verify of demo"}).waitFor();
+    await page.getByRole("button", {name: "Apply this plan…"}).click();
+    await page.getByRole("button", {name: "Apply", exact: true}).click();
+    await page.waitForURL("**/#/runs/*");
+    await page.locator("h1 .badge", {hasText: "done"}).waitFor();
+    verification = page.url().split("#")[1];
+    await page.getByRole("heading", {name: "Report: what was observed on the nodes"}).waitFor();
+    await page.context().close();
+  });
+
+  await test("notifications are tested, and show no path of a webhook", async () => {
+    const page = await pageOf();
+    await logIn(page, "operator");
+    await show(page, "/policies");
+    await page.getByRole("heading", {name: "Notifications"}).waitFor();
+    await page.getByText("text for slack").waitFor();
+    await page.getByRole("button", {name: "Send a test…"}).click();
+    await page.getByRole("button", {name: "Send", exact: true}).click();
+    await page.getByText("http://127.0.0.1:9: POST /...").waitFor();
+    assert.equal(await page.getByText("a-secret").count(), 0);
+    await page.context().close();
+  });
+
   await test("a cut connection is shown, and what changed meanwhile appears when it is back", async () => {
     const page = await pageOf();
     await logIn(page, "operator");
@@ -161,7 +193,9 @@ try {
       return sum;
     });
     assert.ok(bytes > 10_000 && bytes <= kMostBytes, `${bytes} bytes`);
-    console.log(`    ${bytes} bytes compressed for all pages`);
+    const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity);
+    assert.ok(paint < kMostMilliseconds, `first content after ${paint} ms`);
+    console.log(`    ${bytes} bytes compressed for all pages, first content after ${Math.round(paint)} ms`);
     await page.context().close();
   });
 
@@ -192,7 +226,7 @@ try {
     await page.context().close();
   });
 
-  const places = {Fleet: "/", demo: "/clusters/demo", Run: run, Plan: plan, History: "/history", Policies: "/policies", Backups: "/backups",
+  const places = {Fleet: "/", demo: "/clusters/demo", Run: run, Verification: verification, Plan: plan, History: "/history", Policies: "/policies", Backups: "/backups",
     Certificates: "/certificates", Estimate: "/estimate", Audit: "/audit"};
   for (const colorScheme of ["light", "dark"]) {
     await test(`every page is readable, ${colorScheme}`, async () => {
@@ -201,7 +235,7 @@ try {
       for (const [title, address] of Object.entries(places)) {
         const name = title.toLowerCase();
         await show(page, address);
-        await page.waitForFunction((begin) => document.title.startsWith(begin) && document.querySelector("main h1"), title);
+        await page.waitForFunction((begin) => document.title.startsWith(begin) && document.querySelector("main h1"), title === "Verification" ? `Run ${verification.split("/").at(-1).slice(0, 12)}` : title);
         if (title === "Estimate") {
           await page.getByLabel("File of an estimate").setInputFiles(process.env.VERGER_ESTIMATE);
           await page.getByRole("heading", {name: "By rule"}).waitFor();

@@ -25,6 +25,8 @@ windows:
     - {name: night, from: "01:00", to: "05:00", zone: Europe/Berlin}
 catch_up: skip
 expected_duration: 3h
+notifications:
+  - {on: [failed, waiting], webhook: "http://127.0.0.1:9/hooks/a-secret", format: slack}
 YAML
 "$bin/verger" policy apply "$dir/policy.yaml" >/dev/null
 

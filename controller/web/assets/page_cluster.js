@@ -21,7 +21,8 @@ function nodes(snapshot, certificates) {
     ["Database", (node) => bytes(node.database_bytes), "number"],
     ["Free disk", (node) => bytes(node.disk_free_bytes), "number"],
     ["Version", (node) => node.version || kNone],
-    ["Agent", (node) => node.agent_reachable === null ? badge("none", "idle") : node.agent_reachable ? badge("answers", "good") : badge("does not answer", "bad")],
+    ["Agent", (node) => node.agent_reachable === null ? badge("none", "idle")
+      : [node.agent_reachable ? badge("answers", "good") : badge("does not answer", "bad"), node.agent_version ? h("div", {class: "quiet small"}, node.agent_version) : null]],
     ["Certificate", (node) => {
       const leaf = ends.get(node.name);
       return leaf ? [day(leaf.not_after), h("div", {class: leaf.days_left < 14 ? "bad small" : "quiet small"}, `${plural(leaf.days_left, "day")} left`)] : kNone;
@@ -53,10 +54,10 @@ function actions({name, cluster, policies, session, refresh}) {
   const plan = () => ask({
     heading: `New plan for ${name}`, confirm: "Make the plan",
     text: "A plan is made of what the nodes show now. No node is changed until it is applied.",
-    fields: [{name: "from", label: "What", kind: "select", options: [["", "A scavenge with vergerd's defaults"],
+    fields: [{name: "from", label: "What", kind: "select", options: [["", "A scavenge with vergerd's defaults"], ["/verify", "A verification of all nodes' files, with vergerd's defaults"],
       ...policies.map((each) => [each.policy, `As the policy ${each.policy} would`])]}, kReason],
     act: async ({from, reason}, key) => {
-      const made = await api.post(path + "/plans", {...(from ? {policy: from} : {operation: "scavenge"}), ...(reason ? {reason} : {})}, key);
+      const made = await api.post(path + "/plans", {...(from && !from.startsWith("/") ? {policy: from} : {operation: from.slice(1) || "scavenge"}), ...(reason ? {reason} : {})}, key);
       location.hash = "#/plans/" + made.hash;
     }
   });

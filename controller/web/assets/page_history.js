@@ -49,12 +49,12 @@ export function historyPage({redraw}) {
       const ended = shown.filter((run) => run.finished_at);
       const good = ended.filter((run) => run.state === "done");
       const trend = good.slice(0, 60).reverse();
-      const choice = (name, label, value, values, take) => [h("label", {for: name}, label),
+      const choice = (name, label, value, values, take) => h("span", {class: "pair"}, h("label", {for: name}, label),
         h("select", {id: name, onchange: (event) => {
           take(event.target.value);
           redraw();
         }}, [["", "all"], ...[...new Set(values)].sort().map((each) => [each, each])].map(([each, text]) =>
-          h("option", {value: each, selected: each === value}, text)))];
+          h("option", {value: each, selected: each === value}, text))));
       const more = async () => {
         try {
           const page = await api.get(`/runs?limit=${kPage}&cursor=${encodeURIComponent(cursor)}`);
@@ -73,6 +73,7 @@ export function historyPage({redraw}) {
           choice("of-operation", "Operation", operation, runs.map((run) => run.operation), (value) => { operation = value; }),
           h("span", {class: "quiet", role: "status"}, `${plural(shown.length, "run")} shown, of ${number(runs.length)} loaded`)),
         facts(["Ended", number(ended.length)], ["Done", number(good.length)],
+          ["Done with differences", number(ended.filter((run) => run.state === "done-with-differences").length)],
           ["Failed", number(ended.filter((run) => run.state === "failed").length)],
           ["Freed, as the nodes report", bytes(shown.reduce((sum, run) => sum + (freed(run) ?? 0), 0))]),
         trend.length > 1 ? panel("Trend of the runs that were done", h("div", {class: "figures"},

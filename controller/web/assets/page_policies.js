@@ -1,7 +1,7 @@
 import {h} from "./dom.js";
 import * as api from "./api.js";
 import {absolute, kNone, moment, relative, seconds} from "./format.js";
-import {badge, facts, link, note, panel, table} from "./ui.js";
+import {ask, badge, button, facts, kReason, link, note, panel, table} from "./ui.js";
 
 const kMonths = 1;
 const kWeekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -72,16 +72,36 @@ function calendar(policy, schedule, month, zone) {
           each.what === "window" || each.what === "run due" ? h("span", {class: "unseen"}, ` (${each.what})`) : h("div", {class: "small"}, each.what)))])))))));
 }
 
-export function policiesPage({redraw}) {
+/** Without the path of a webhook, which is a secret of some services. */
+function recipientOf(each) {
+  if (each.email) return each.email;
+  if (each.command.length > 0) return `command ${each.command[0]}`;
+  return URL.canParse(each.webhook) ? new URL(each.webhook).origin : "webhook";
+}
+
+function notifications(policy, tested, test) {
+  return panel("Notifications", table("Notifications", [
+    ["Recipient", (each) => h("span", {class: "text"}, recipientOf(each))],
+    ["As", (each) => each.email ? "mail" : each.webhook ? (each.format === "json" ? "JSON" : `text for ${each.format}`) : "JSON on its standard input"],
+    ["Moments", (each) => each.on.join(", ")]
+  ], policy.notifications, {empty: `The policy ${policy.name} notifies no recipient.`}),
+  policy.notifications.length > 0 && test ? h("div", {class: "actions"}, button("Send a test…", test)) : null,
+  tested ? h("div", {role: "status", "data-key": "tested"}, tested.map((each) => note(each.delivered ? "good" : "bad",
+    `${each.to}: ${each.delivered ? "delivered" : each.problem}`))) : null);
+}
+
+export function policiesPage({session, redraw}) {
   let chosen = "";
   let cluster = "";
   let step = 0;
   let schedule = null;
   let shownFor = "";
   let refusal = null;
+  let tested = null;
   const pick = async (name, of, signal) => {
     shownFor = `${name} ${of}`;
     schedule = null;
+    tested = null;
     refusal = null;
     if (!of) return;
     try {
@@ -97,6 +117,14 @@ export function policiesPage({redraw}) {
     await pick(name, of);
     redraw();
   };
+  const test = () => ask({
+    heading: `Test the notifications of ${chosen}`, confirm: "Send", fields: [kReason],
+    text: "Each recipient of the policy gets one notification with the moment \"test\".",
+    act: async ({reason}, key) => {
+      tested = (await api.post(`/policies/${api.segment(chosen)}/notifications/test`, reason ? {reason} : {}, key)).recipients;
+      redraw();
+    }
+  });
   return {
     title: "Policies",
     concerns: (event) => /^(policy|schedule)\//.test(event.stream),
@@ -133,16 +161,16 @@ export function policiesPage({redraw}) {
           ["Applied", (each) => [moment(each.applied_at), ` by ${each.applied_by}, revision ${each.revision}`]]
         ], policies, {key: (each) => each.name, empty: "No policy is followed. Apply one with: verger policy apply FILE"}),
         policy ? panel("Calendar", h("div", {class: "filters"},
-          h("label", {for: "policy"}, "Policy"), h("select", {id: "policy", onchange: (event) => {
+          h("span", {class: "pair"}, h("label", {for: "policy"}, "Policy"), h("select", {id: "policy", onchange: (event) => {
             const next = policies.find((each) => each.name === event.target.value);
             choose(next.name, next.selected[0]?.cluster ?? "");
-          }}, policies.map((each) => h("option", {value: each.name, selected: each.name === chosen}, each.name))),
-          policy.selected.length > 0 ? [h("label", {for: "cluster"}, "Cluster"), h("select", {id: "cluster", onchange: (event) => choose(chosen, event.target.value)},
-            policy.selected.map((each) => h("option", {value: each.cluster, selected: each.cluster === cluster}, each.cluster)))] : null,
-          months.length > 0 ? [h("label", {for: "month"}, "Month"), h("select", {id: "month", onchange: (event) => {
+          }}, policies.map((each) => h("option", {value: each.name, selected: each.name === chosen}, each.name)))),
+          policy.selected.length > 0 ? h("span", {class: "pair"}, h("label", {for: "cluster"}, "Cluster"), h("select", {id: "cluster", onchange: (event) => choose(chosen, event.target.value)},
+            policy.selected.map((each) => h("option", {value: each.cluster, selected: each.cluster === cluster}, each.cluster)))) : null,
+          months.length > 0 ? h("span", {class: "pair"}, h("label", {for: "month"}, "Month"), h("select", {id: "month", onchange: (event) => {
             step = Number(event.target.value);
             redraw();
-          }}, months.map((each, index) => h("option", {value: index, selected: index === step}, each)))] : null),
+          }}, months.map((each, index) => h("option", {value: index, selected: index === step}, each)))) : null),
         refusal ? note("bad", refusal) : null,
         policy.selected.length === 0 ? note("idle", "The policy selects no cluster, so no time is due.") : null,
         !policy.enabled ? note("idle", "The policy is disabled: nothing is due.") : null,
@@ -153,7 +181,8 @@ export function policiesPage({redraw}) {
           truncated ? note("idle", `The calendar ends after ${kMostTimes} windows and due times of the cluster's policies.`) : null,
           calendar(policy, schedule, month, zone),
           h("p", {class: "quiet small"}, "Windows of all policies and deny windows are already taken into account. Red: a due time outside of its windows, or one after which the window is shorter than the expected duration.")
-        ] : null) : null
+        ] : null) : null,
+        policy ? notifications(policy, tested, session.role === "viewer" ? null : test) : null
       ];
     }
   };

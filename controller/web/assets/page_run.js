@@ -133,7 +133,7 @@ export function runPage(context, id) {
         h("h1", null, `${run.operation} of ${run.cluster} `, badge(run.state)),
         run.reason ? h("p", {class: "text"}, run.reason) : null,
         run.notice ? note("wait", run.notice) : null,
-        h("div", {class: "progress wide"}, meter(done, steps.length, `${done} of ${steps.length} steps`, run.state === "failed" ? "bad" : run.finished_at ? "good" : "busy"),
+        h("div", {class: "progress wide"}, meter(done, steps.length, `${done} of ${steps.length} steps`, {failed: "bad", "done-with-differences": "warn"}[run.state] ?? (run.finished_at ? "good" : "busy")),
           h("span", null, `${done} of ${steps.length} steps`)),
         facts(["Started", moment(run.started_at)], ["By", run.started_by], ["Plan", link("plans/" + run.plan, short(run.plan))],
           run.finished_at ? ["Ended", moment(run.finished_at)] : null,

@@ -87,7 +87,8 @@ function scalar(name, value) {
     return kByteNames.test(name) && !/position|records|serial|removed/.test(name) ? bytes(value) : number(value);
   }
   if (typeof value === "string" && kDigest.test(value)) return h("code", {title: value}, value.slice(0, 12), "…");
-  if (typeof value === "string") return /^\d{4}-\d\d-\d\dT/.test(value) ? moment(value) : h("span", {class: "text"}, value);
+  if (typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value)) return moment(value);
+  if (typeof value === "string") return /^[\w.-]{1,20}$/.test(value) ? value : h("span", {class: "text"}, value);
   return h("span", {class: "text"}, Object.entries(value).map(([key, each]) => h("div", null, `${title(key)}: `, scalar(key, each))));
 }
 
