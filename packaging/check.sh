@@ -38,7 +38,7 @@ install_packages() {
 step "installing ..."
 install_packages
 version=$(dpkg-deb -f "$packages"/verger-cli_*.deb Version)
-for program in vergerd verger-agent verger-db verger; do
+for program in vergerd verger-agent verger-redact verger-db verger; do
   [ "$(inside "$program" --version)" = "$program $version" ] || fail "$program --version"
 done
 [ "$(stat -c '%A %U' "$root/etc/verger/vergerd.yaml")" = "-rw-r----- root" ] || fail "mode of vergerd.yaml"

@@ -44,7 +44,7 @@ constexpr ApiSchema kSchemas[] = {
      "taken_at:time! leader:string?! strangers:string[]! warnings:string[]! nodes:Member[]!"},
     {"Member",
      "name:string! url:string! agent_url:string! reachable:boolean! agent_reachable:boolean?! "
-     "instance_id:string! version:string! state:string! is_alive:boolean! "
+     "agent_version:string?! instance_id:string! version:string! state:string! is_alive:boolean! "
      "is_read_only_replica:boolean! writer_checkpoint:integer?! last_commit_position:integer?! "
      "epoch_number:integer?! node_priority:integer! lag_bytes:integer?! clock_ahead_ms:integer?! "
      "clock_error_ms:integer?! database_bytes:integer?! "

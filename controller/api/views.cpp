@@ -34,6 +34,8 @@ json node(const planner::ClusterSnapshot& cluster, const planner::NodeSnapshot& 
               {"agent_url", node.agent_url},
               {"reachable", node.answered},
               {"agent_reachable", node.has_agent() ? json(node.agent_answered) : json()},
+              {"agent_version",
+               node.agent && !node.agent->version.empty() ? json(node.agent->version) : json()},
               {"instance_id", node.instance_id},
               {"version", node.version},
               {"state", node.answered ? node.state : "not reached"},

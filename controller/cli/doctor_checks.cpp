@@ -188,7 +188,7 @@ Diagnoses check_controller(const json& health, const std::string& own_version) {
            fmt::format("version {}, epoch {}", version, number_of(health, "controller_epoch"))}};
 }
 
-Diagnoses check_cluster(const json& cluster) {
+Diagnoses check_cluster(const json& cluster, const std::string& own_version) {
   Diagnoses out;
   const auto name = text_of(cluster, "name");
   const auto snapshot = object_of(cluster, "snapshot");
@@ -201,6 +201,15 @@ Diagnoses check_cluster(const json& cluster) {
     check_node(name, node, out);
   }
   check_versions(name, nodes, out);
+  for (const auto& node : nodes) {
+    const auto version = text_of(node, "agent_version");
+    if (!version.empty() && version != own_version) {
+      out.push_back({Verdict::kWarning, name + "/" + text_of(node, "name"),
+                     fmt::format("the version of its agent is {}, that of this program {}", version,
+                                 own_version),
+                     "install the same version of Verger everywhere (docs/operations/upgrade.md)"});
+    }
+  }
   for (const auto& warning : list_of(snapshot, "warnings")) {
     out.push_back({Verdict::kWarning, name, warning.get<std::string>(),
                    fmt::format("verger cluster show {}", name)});

@@ -32,7 +32,8 @@ std::vector<Diagnosis> check_controller(const nlohmann::json& health,
 /// Of GET /whoami.
 std::vector<Diagnosis> check_caller(const nlohmann::json& caller);
 /// Of GET /clusters/{name}: nodes, agents, versions, disks, clocks, what its snapshot warns of.
-std::vector<Diagnosis> check_cluster(const nlohmann::json& cluster);
+/// `own_version`: this program's.
+std::vector<Diagnosis> check_cluster(const nlohmann::json& cluster, const std::string& own_version);
 /// Of GET /clusters/{name}/certificates.
 std::vector<Diagnosis> check_certificates(const nlohmann::json& certificates);
 /// Of GET /clusters/{name}/backups.

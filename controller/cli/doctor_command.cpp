@@ -76,7 +76,8 @@ class Examination {
         failed(name, what, answer.error());
       }
     };
-    look("", "its nodes", check_cluster);
+    look("", "its nodes",
+         [](const json& cluster) { return check_cluster(cluster, VERGER_VERSION); });
     look("/certificates", "certificates", check_certificates);
     look("/backups", "backups", check_backups);
     if (policies != nullptr) {

@@ -33,6 +33,7 @@ std::optional<int> parse(int argc, const char* const* argv, const RedactProgram&
       "the record is flagged as redacted, all else stays. Events stay blanked; there is no way "
       "back.");
   app.name("verger-redact");
+  app.set_version_flag("--version", std::string("verger-redact ") + VERGER_VERSION);
   app.add_option("--db", into.database, "Database directory of the node on this machine")
       ->required();
   app.add_option(

@@ -31,6 +31,7 @@ json healthy_node(const std::string& name) {
           {"agent_url", "https://" + name + ":2114"},
           {"reachable", true},
           {"agent_reachable", true},
+          {"agent_version", "1.0.0"},
           {"is_alive", true},
           {"version", "23.10.1"},
           {"state", "Follower"},
@@ -55,13 +56,13 @@ json healthy_cluster() {
 std::vector<Diagnosis> with_second_node(const std::string& member, const json& value) {
   auto cluster = healthy_cluster();
   cluster["snapshot"]["nodes"][1][member] = value;
-  auto found = check_cluster(cluster);
+  auto found = check_cluster(cluster, "1.0.0");
   std::erase_if(found, [](const Diagnosis& each) { return each.subject == "orders/n1"; });
   return found;
 }
 
 TEST(Doctor, FindsNothingWrongWithAHealthyCluster) {
-  EXPECT_THAT(check_cluster(healthy_cluster()),
+  EXPECT_THAT(check_cluster(healthy_cluster(), "1.0.0"),
               ElementsAre(finding(Verdict::kOk, "orders/n1", "23.10.1"),
                           finding(Verdict::kOk, "orders/n2", "23.10.1")));
 }
@@ -81,6 +82,9 @@ TEST(Doctor, FindsWhatIsWrongWithANode) {
               ElementsAre(finding(Verdict::kError, "orders/n2", "1 MiB are free")));
   EXPECT_THAT(with_second_node("disk_free_bytes", 900 << 20U),
               ElementsAre(finding(Verdict::kWarning, "orders/n2", "900 MiB are free")));
+  EXPECT_THAT(with_second_node("agent_version", "0.9.0"),
+              ElementsAre(finding(Verdict::kOk, "orders/n2", "23.10.1"),
+                          finding(Verdict::kWarning, "orders/n2", "its agent is 0.9.0")));
   EXPECT_THAT(with_second_node("version", "24.2.0"),
               ElementsAre(finding(Verdict::kOk, "orders/n2", "24.2.0"),
                           finding(Verdict::kWarning, "orders", "23.10.1, 24.2.0")));
@@ -106,7 +110,7 @@ TEST(Doctor, EachWarningAndErrorHasARemedy) {
   snapshot["warnings"] = {"a newer controller was seen"};
   snapshot["strangers"] = {"n9:2113"};
   snapshot["nodes"][0]["reachable"] = false;
-  auto found = check_cluster(cluster);
+  auto found = check_cluster(cluster, "1.0.0");
   std::erase_if(found, [](const Diagnosis& each) { return each.verdict == Verdict::kOk; });
   EXPECT_EQ(found.size(), 5U);
   EXPECT_THAT(found, Each(Field(&Diagnosis::remedy, Not(IsEmpty()))));
