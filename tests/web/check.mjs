@@ -133,7 +133,7 @@ try {
     await logIn(page, "operator");
     await page.getByRole("link", {name: "demo"}).click();
     await page.getByRole("button", {name: "New plan…"}).click();
-    await page.getByLabel("What").selectOption("/verify");
+    await page.getByLabel("What", {exact: true}).selectOption("/verify");
     await page.getByRole("button", {name: "Make the plan"}).click();
     await page.getByRole("heading", {name: "Plan: verify of demo"}).waitFor();
     await page.getByRole("button", {name: "Apply this plan…"}).click();
