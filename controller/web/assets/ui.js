@@ -73,7 +73,7 @@ export function problemNote(problem) {
   return note("bad", problemText(problem));
 }
 
-const title = (name) => name.replace(/_(seconds|bytes|ms)$/, "").replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
+const title = (name) => name.replace(/_(seconds|ms)$/, "").replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
 const kFirst = ["name", "node", "state"];
 const kDigest = /^[0-9a-f]{32,}$/;
 const kByteNames = /bytes|space_saved|_before$|_after$|position$/;
