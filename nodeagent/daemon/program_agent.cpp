@@ -1,15 +1,21 @@
 #include "nodeagent/daemon/program_agent.h"
 
 #include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/post.hpp>
 
 #include "engine/base/database_files.h"
 #include "engine/base/private_file.h"
+#include "nodeagent/api/node.h"
 #include "nodeagent/certificates/certificate_info.h"
 #include "nodeagent/daemon/controller_guard.h"
 #include "nodeagent/daemon/node_certificates.h"
+#include "nodeagent/external/archive_settings.h"
+#include "nodeagent/external/server_process.h"
 #include "nodeagent/operations/backup/backup_access.h"
 #include "nodeagent/operations/drill/drill_settings.h"
 #include "nodeagent/operations/resize/server_config_access.h"
@@ -71,6 +77,29 @@ std::string version_of_server(const Program& program) {
     return program.external->version();
   }
   return program.node ? "24.6.0" : "";
+}
+
+/// Why chunk files of the server are left alone, by its settings, which it reads when it starts:
+/// looked at once for each that runs.
+std::string archive_of_server(const Program& program, std::pair<std::string, std::string>& known) {
+  constexpr api::Version kFirstWithArchive{25, 0, 0};
+  const auto* seen = program.external ? program.external->inspection() : nullptr;
+  const auto version = api::parse_version(version_of_server(program));
+  if (seen == nullptr || (version && *version < kFirstWithArchive)) {
+    return {};
+  }
+  if (auto instance = seen->instance_id(); known.first != instance) {
+    std::optional<external::StartOptions> options;
+    if (const auto server = external::find_server(program.options.node.database);
+        server && *server) {
+      if (auto found = external::start_options_of((*server)->id)) {
+        options = *std::move(found);
+      }
+    }
+    known = {std::move(instance), external::archive_problem(posix_file_system(), options,
+                                                            program.options.server_config)};
+  }
+  return known.second;
 }
 
 /// What the agent sees of a server in another process.
@@ -301,7 +330,10 @@ Result<void> start_agent(Program& program, Log& log) {
                                .clock = system_clock(),
                                .random = system_random(),
                                .log = log},
-      http::system_timers(), [&program] { return version_of_server(program); });
+      http::system_timers(), [&program] { return version_of_server(program); },
+      [&program, known = std::make_shared<std::pair<std::string, std::string>>()] {
+        return archive_of_server(program, *known);
+      });
   environment.online = program.online.get();
   environment.drills =
       std::make_shared<const DrillSettings>(DrillSettings{.node_program = "/proc/self/exe",

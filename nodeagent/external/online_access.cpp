@@ -116,10 +116,20 @@ OnlineLook look_at_online_access(const DatabasePlace& place, std::string_view ve
 }
 
 OnlineAccess::OnlineAccess(DatabasePlace place, OfflineMachine machine, http::Timers& timers,
-                           std::function<std::string()> version)
-    : place_(std::move(place)), machine_(machine), timers_(timers), version_(std::move(version)) {}
+                           std::function<std::string()> version, std::function<std::string()> more)
+    : place_(std::move(place)),
+      machine_(machine),
+      timers_(timers),
+      version_(std::move(version)),
+      more_(std::move(more)) {}
 
-OnlineLook OnlineAccess::look() const { return look_at_online_access(place_, version_()); }
+OnlineLook OnlineAccess::look() const {
+  auto out = look_at_online_access(place_, version_());
+  if (out.problem.empty() && more_) {
+    out.problem = more_();
+  }
+  return out;
+}
 
 Result<std::shared_ptr<client::RedactionClient>> OnlineAccess::connect(
     const net::any_io_executor& executor) const {

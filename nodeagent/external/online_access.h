@@ -36,9 +36,10 @@ OnlineLook look_at_online_access(const DatabasePlace& place, std::string_view ve
 /// The database directory of a running server, for work on its chunk files beside it.
 class OnlineAccess {
  public:
-  /// `version`: of the server as it answered last; empty: it did not. All outlive it.
+  /// `version`: of the server as it answered last; empty: it did not. `more`: why it is left alone
+  /// all the same, as archive_problem(); empty: it is not. All outlive it.
   OnlineAccess(DatabasePlace place, OfflineMachine machine, http::Timers& timers,
-               std::function<std::string()> version);
+               std::function<std::string()> version, std::function<std::string()> more = {});
   virtual ~OnlineAccess() = default;
   OnlineAccess(const OnlineAccess&) = delete;
   OnlineAccess& operator=(const OnlineAccess&) = delete;
@@ -56,6 +57,7 @@ class OnlineAccess {
   OfflineMachine machine_;
   http::Timers& timers_;
   std::function<std::string()> version_;
+  std::function<std::string()> more_;
 };
 
 }  // namespace verger::external

@@ -81,6 +81,21 @@ TEST_F(OnlineAccessLook, NeedsASocketOnWhichTheServerListens) {
   EXPECT_THAT(problem(), HasSubstr("no process listens there"));
 }
 
+TEST_F(OnlineAccessLook, LeavesAServerWithAnArchiveAlone) {
+  const ListeningServer server(socket());
+  std::string archive = "the server has an archive";
+  const OnlineAccess access(
+      place_,
+      {.files = posix_file_system(),
+       .clock = system_clock(),
+       .random = system_random(),
+       .log = null_log()},
+      http::system_timers(), [] { return std::string("25.1.0"); }, [&archive] { return archive; });
+  EXPECT_EQ(access.look().problem, archive);
+  archive.clear();
+  EXPECT_EQ(access.look().problem, "");
+}
+
 TEST_F(OnlineAccessLook, NeedsAProcessWhoseFilesTheServerCanUse) {
   const ListeningServer server(socket());
   const auto look =

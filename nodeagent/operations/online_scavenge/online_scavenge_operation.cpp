@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/operations/jobs/job_control.h"
-#include "nodeagent/operations/scavenge/online_scavenge_work.h"
+#include "nodeagent/operations/online_scavenge/online_scavenge_work.h"
 #include "nodeagent/operations/scavenge/scavenge_operations.h"
 
 namespace verger::agent {
