@@ -12,23 +12,36 @@ namespace {
 constexpr std::chrono::minutes kBetweenLostLooks{1};
 /// A server that has started writes its filter's checkpoint every 30 s.
 constexpr std::chrono::minutes kAfterStart{3};
-/// After each step: at most some 200,000 entries a second are looked at.
-constexpr std::chrono::milliseconds kRest{20};
+/// After a look that found nothing out.
+constexpr std::chrono::minutes kAfterFailure{10};
+constexpr std::uint32_t kEntriesPerMs = 200;
+/// What the filter has by then was on its way to it.
+constexpr std::chrono::minutes kUntilConfirmed{1};
 
+/// Counts, and where some are lost looks once more a minute later.
 class GentleCount final : public Job {
  public:
   GentleCount(FileSystem& files, Path index_directory) : job_(files, std::move(index_directory)) {}
   Result<StepOutcome> step(Budget budget) override {
-    VERGER_TRY(auto outcome, job_.step(budget));
-    if (outcome.kind == StepOutcome::Kind::kMore) {
-      outcome = {.kind = StepOutcome::Kind::kRest, .rest = kRest};
+    if (is_counted_) {
+      VERGER_RETURN_IF_ERROR(job_.look_again());
+      return StepOutcome{.kind = StepOutcome::Kind::kDone};
     }
-    return outcome;
+    VERGER_TRY(const auto outcome, job_.step(budget));
+    if (outcome.kind != StepOutcome::Kind::kDone) {
+      return StepOutcome{.kind = StepOutcome::Kind::kRest,
+                         .rest = std::chrono::milliseconds(budget.units / kEntriesPerMs)};
+    }
+    is_counted_ = true;
+    return job_.count() == 0
+               ? outcome
+               : StepOutcome{.kind = StepOutcome::Kind::kRest, .rest = kUntilConfirmed};
   }
   [[nodiscard]] std::int64_t count() const { return job_.count(); }
 
  private:
   verify::LostStreamsJob job_;
+  bool is_counted_ = false;
 };
 
 }  // namespace
@@ -40,7 +53,7 @@ struct LostStreamsWatch::State {
   std::optional<std::string> seen{};  ///< instance of the server that runs
   Monotonic seen_at{};
   std::optional<std::string> counted{};  ///< instance of the server whose filter it was
-  Monotonic counted_at{};
+  Monotonic due{};                       ///< the next look at that one
 };
 
 LostStreamsWatch::LostStreamsWatch(Environment environment)
@@ -55,6 +68,12 @@ void LostStreamsWatch::start(http::TaskGroup& tasks, std::chrono::milliseconds p
 }
 
 void LostStreamsWatch::stop() { state_->flag->request(); }
+
+void LostStreamsWatch::forget() {
+  state_->count = -1;
+  state_->counted.reset();
+  state_->seen.reset();
+}
 
 std::int64_t LostStreamsWatch::count() const { return state_->count; }
 
@@ -72,16 +91,23 @@ net::awaitable<void> LostStreamsWatch::watch(Environment environment,
       state->seen = std::move(instance);
       state->seen_at = now;
     }
-    const bool is_due = state->counted != state->seen ? now - state->seen_at >= kAfterStart
-                                                      : now - state->counted_at >= period;
+    const bool is_due =
+        state->counted != state->seen ? now - state->seen_at >= kAfterStart : now >= state->due;
     if (!is_due) {
       continue;
     }
     const auto instance = state->seen;
     const auto job = std::make_shared<GentleCount>(environment.files, node->index_directory());
     const auto counted = co_await environment.jobs.run(job, state->flag);
+    if (state->flag->requested()) {
+      co_return;
+    }
+    node = state->inspection();
+    if (node == nullptr || state->seen != instance || node->instance_id() != instance) {
+      continue;  // what was read were the files of two servers
+    }
     state->counted = instance;
-    state->counted_at = environment.clock.monotonic();
+    state->due = environment.clock.monotonic() + (counted ? period : kAfterFailure);
     if (!counted) {
       environment.log.info("lost streams are not counted", {{"error", counted.error().message}});
       continue;

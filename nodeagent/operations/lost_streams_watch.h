@@ -32,6 +32,9 @@ class LostStreamsWatch {
   void start(http::TaskGroup& tasks, std::chrono::milliseconds period,
              std::function<node::NodeInspection*()> inspection);
   void stop();
+  /// The filter was made anew: what was counted is not so any longer, and is counted again some
+  /// minutes later.
+  void forget();
   /// -1: not counted yet.
   [[nodiscard]] std::int64_t count() const;
 

@@ -19,6 +19,11 @@ json differences_after(const std::string& node, const json& result) {
   auto out = json::array();
   if (const auto lost = result.value("lost_after", std::int64_t{0}); lost > 0) {
     out.push_back(fmt::format("{}: {} streams are still not in its existence filter", node, lost));
+  } else if (lost < 0) {
+    out.push_back(fmt::format(
+        "{}: its server has not finished its existence filter; verger cluster show says later "
+        "whether streams are lost",
+        node));
   }
   const auto not_found = result.value("not_found", std::vector<std::string>());
   if (!not_found.empty()) {

@@ -36,8 +36,9 @@ std::string remedy_text(std::string_view remedy, std::string_view cluster, std::
         node);
   }
   return fmt::format(
-      "{0}: its log: refill the node from a peer (empty its directory and start it), or restore "
-      "it: verger restore node {1} --nodes {0}",
+      "{0}: its log: while the other voters are sound, refill the node from a peer (empty its "
+      "directory and start it; verger cluster show says whether streams are lost then), or restore "
+      "it: verger restore plan {1} --repository R --scope node --nodes {0}",
       node, cluster);
 }
 

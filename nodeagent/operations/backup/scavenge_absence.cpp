@@ -6,7 +6,7 @@
 
 namespace verger::agent {
 
-net::awaitable<Result<ScavengesSeen>> see_that_no_scavenge_runs(LocalNode node) {
+net::awaitable<Result<ScavengesSeen>> see_that_no_scavenge_runs(LocalNode node, std::string why) {
   const auto current = client::to_result(co_await node.client.current_scavenge());
   if (!current) {
     co_return Error{Errc::kUnavailable,
@@ -15,10 +15,7 @@ net::awaitable<Result<ScavengesSeen>> see_that_no_scavenge_runs(LocalNode node) 
   }
   if (!current->id.empty()) {
     co_return Error{Errc::kConflict,
-                    fmt::format("scavenge {} runs on this node: a copy of its files could not be "
-                                "used. Wait for its end, or stop it for the backup and resume it "
-                                "afterwards",
-                                current->id)};
+                    fmt::format("scavenge {} runs on this node: {}", current->id, why)};
   }
   const auto looked = co_await fresh_look(std::move(node));
   if (!looked) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <boost/asio/awaitable.hpp>
 
 #include "nodeagent/operations/operation.h"
@@ -13,8 +15,12 @@ struct ScavengesSeen {
   friend bool operator==(const ScavengesSeen&, const ScavengesSeen&) = default;
 };
 
-/// Looks at the node and its files. Errors: kConflict (a scavenge runs: it says which),
-/// kUnavailable (it cannot be seen).
-net::awaitable<Result<ScavengesSeen>> see_that_no_scavenge_runs(LocalNode node);
+/// Looks at the node and its files. Errors: kConflict (a scavenge runs: it says which, and `why` it
+/// is in the way), kUnavailable (it cannot be seen).
+net::awaitable<Result<ScavengesSeen>> see_that_no_scavenge_runs(
+    LocalNode node,
+    std::string why =
+        "a copy of its files could not be used. Wait for its end, or stop it for the "
+        "backup and resume it afterwards");
 
 }  // namespace verger::agent

@@ -487,6 +487,10 @@ void OperationRunner::finish(const RunningOperation& record, api::OperationState
   if (state == api::OperationState::kDone) {
     record->status.result_json = std::move(text);
     record->status.error.clear();  // what was reported while it was under way
+    const auto kind = kinds_.find(record->request.kind);
+    if (kind != kinds_.end() && kind->second->blocks_shutdown()) {
+      lost_streams_.forget();  // its server was restarted, perhaps with a new filter
+    }
   } else {
     record->status.error_code = std::move(code);
     record->status.error = std::move(text);

@@ -6,12 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/this_coro.hpp>
 #include <nlohmann/json.hpp>
 
 #include "engine/index/existence_filter.h"
 #include "engine/verify/lost_streams_job.h"
+#include "nodeagent/external/online_access.h"
 #include "nodeagent/operations/backup/scavenge_absence.h"
 #include "nodeagent/operations/heal/lost_streams_look.h"
+#include "nodeagent/operations/jobs/paced_job.h"
 #include "nodeagent/operations/jobs/stopped_server_operation.h"
 
 namespace verger::agent {
@@ -48,6 +51,68 @@ class DropCheckpoint final : public MeteredJob {
   external::OfflineServer& server_;
 };
 
+/// Of the sample, over HTTP where the server has Atom; nullopt: it has not.
+net::awaitable<std::optional<std::vector<bool>>> found_over_http(
+    LocalNode node, std::vector<client::EventToFind> sample) {
+  std::vector<bool> out;
+  for (const auto& event : sample) {
+    const auto page = client::to_result(co_await node.client.read_backward(event.stream, {}, 1));
+    if (!page && page.error().code != Errc::kNotFound) {
+      co_return std::nullopt;
+    }
+    out.push_back(page.has_value());
+  }
+  co_return out;
+}
+
+/// The same by gRPC over the server's Unix socket; nullopt: it is not there, or does not answer.
+net::awaitable<std::optional<std::vector<bool>>> found_over_socket(
+    LocalNode node, std::vector<client::EventToFind> sample) {
+  if (node.online == nullptr || !node.online->look().problem.empty()) {
+    co_return std::nullopt;
+  }
+  const auto reader = node.online->connect(co_await net::this_coro::executor);
+  if (!reader) {
+    co_return std::nullopt;
+  }
+  const auto sizes = client::to_result(co_await (*reader)->data_sizes(std::move(sample)));
+  if (!sizes) {
+    co_return std::nullopt;
+  }
+  std::vector<bool> out;
+  for (const auto& size : *sizes) {
+    out.push_back(size.has_value());
+  }
+  co_return out;
+}
+
+/// What a reader of the sample gets; into `memory`.
+net::awaitable<void> read_sample(LocalNode node, json& memory) {
+  std::vector<client::EventToFind> sample;
+  for (const auto& each : memory.value(kSample, json::array())) {
+    sample.push_back({.stream = each.value("stream", std::string()),
+                      .number = EventNumber(each.value("number", std::int64_t{0}))});
+  }
+  auto found = co_await found_over_http(node, sample);
+  if (!found) {
+    found = co_await found_over_socket(node, sample);
+  }
+  std::vector<std::string> missing;
+  for (std::size_t n = 0; found && n < sample.size(); ++n) {
+    if (!(*found)[n]) {
+      missing.push_back(sample[n].stream);
+    }
+  }
+  memory[kRead] = found ? found->size() : 0;
+  if (!missing.empty()) {
+    const auto still = std::make_shared<StreamsWithEvents>(*node.offline, missing);
+    if (co_await node.offline->run(still, std::make_shared<node::StopFlag>())) {
+      missing = still->left();
+    }
+  }
+  memory[kNotFound] = missing;
+}
+
 /// How many of these the filter lacks; nullopt: the server has not finished it.
 Result<std::optional<std::int64_t>> still_lost(const external::OfflineServer& server,
                                                const std::vector<std::uint64_t>& hashes) {
@@ -74,13 +139,25 @@ class HealFilterOperation final : public StoppedServerOperation {
 
   net::awaitable<Result<void>> check(LocalNode node, const api::GossipMember& /*self*/,
                                      const OperationRecord& /*record*/, json& memory) override {
-    VERGER_CO_RETURN_IF_ERROR(co_await see_that_no_scavenge_runs(node));
+    VERGER_CO_RETURN_IF_ERROR(co_await see_that_no_scavenge_runs(
+        node, "a restart would interrupt it. Wait for its end, or stop it"));
     // What is lost is counted while the server still runs.
+    const auto control = node.control;
     const auto look = std::make_shared<LostStreamsLook>(*node.offline);
-    VERGER_CO_RETURN_IF_ERROR(co_await node.offline->run(look, std::make_shared<node::StopFlag>()));
+    const auto paced =
+        std::make_shared<PacedJob>(look, control, node.clock, PacedJob::Lease::kNone);
+    const auto counted = co_await node.offline->run(paced, control->stop_flag());
+    if (!counted && counted.error().code == Errc::kCancelled) {
+      co_return Error{Errc::kCancelled, "stopped before the server was; nothing was done"};
+    }
+    VERGER_CO_RETURN_IF_ERROR(counted);
     memory[kLost] = look->count();
     memory[kHashes] = look->hashes();
-    memory[kSample] = look->sample();
+    auto sample = json::array();
+    for (const auto& [stream, number] : look->sample()) {
+      sample.push_back({{"stream", stream}, {"number", number}});
+    }
+    memory[kSample] = std::move(sample);
     co_return Result<void>();
   }
 
@@ -104,19 +181,7 @@ class HealFilterOperation final : public StoppedServerOperation {
       co_return Error{Errc::kUnavailable, "the server has not finished its existence filter"};
     }
     memory["lost_after"] = lost ? *lost : std::int64_t{-1};
-    auto not_found = json::array();
-    std::int64_t read = 0;
-    for (const auto& stream : memory.value(kSample, std::vector<std::string>())) {
-      const auto page = client::to_result(co_await node.client.read_backward(stream, {}, 1));
-      if (page) {
-        ++read;
-      } else if (page.error().code == Errc::kNotFound) {
-        ++read;
-        not_found.push_back(stream);
-      }
-    }
-    memory[kRead] = read;
-    memory[kNotFound] = std::move(not_found);
+    co_await read_sample(node, memory);
     co_return Result<void>();
   }
 

@@ -25,7 +25,8 @@ class VerifyOperation final : public BesideServerOperation {
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_RETURN_IF_ERROR(co_await BesideServerOperation::look(node, record));
-    VERGER_CO_RETURN_IF_ERROR(co_await see_that_no_scavenge_runs(node));
+    VERGER_CO_RETURN_IF_ERROR(co_await see_that_no_scavenge_runs(
+        node, "it replaces files while they are looked at; the verification waits for its end"));
     co_return Result<void>();
   }
 

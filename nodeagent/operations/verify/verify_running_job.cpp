@@ -11,6 +11,9 @@ namespace {
 /// More are only counted.
 constexpr std::size_t kDamageListed = 100;
 constexpr std::size_t kNotesListed = 20;
+constexpr std::chrono::seconds kBetweenLooksAtRoom{30};
+/// Of detail/expected_entries.cpp: 8 million entries of 24 bytes.
+constexpr std::uint64_t kTableBytesInMemory = 192'000'000;
 /// Of detail/filters.cpp.
 constexpr std::string_view kMissingStreams = "stream missing in the existence filter";
 
@@ -60,11 +63,53 @@ Result<StepOutcome> VerifyRunningJob::step(Budget budget) {
     VERGER_RETURN_IF_ERROR(begin());
     return StepOutcome{};
   }
-  VERGER_TRY(const auto outcome, job_->step(budget));
-  if (outcome.kind == StepOutcome::Kind::kDone) {
+  VERGER_RETURN_IF_ERROR(check_room());
+  const auto outcome = job_->step(budget);
+  if (!outcome) {
+    // What was replaced or cut meanwhile is no damage.
+    job_.reset();
+    VERGER_RETURN_IF_ERROR(running_->still_whole());
+    return outcome.error();
+  }
+  if (outcome->kind == StepOutcome::Kind::kDone) {
     VERGER_RETURN_IF_ERROR(finish());
   }
   return outcome;
+}
+
+/// Tables that the server merges away keep their space until they are closed here. From time to
+/// time: no verification is worth a full disk.
+Result<void> VerifyRunningJob::check_room() {
+  const auto now = clock_.monotonic();
+  if (now < next_look_at_room_) {
+    return {};
+  }
+  next_look_at_room_ = now + kBetweenLooksAtRoom;
+  const auto held = running_->held_bytes();
+  const auto space = files_.space(place_.index_directory);
+  if (held == 0 || !space || held <= space->available) {
+    return {};
+  }
+  job_.reset();
+  running_.reset();
+  return Error{Errc::kNoSpace,
+               fmt::format("{}: {} bytes are free, and index tables of {} bytes that the server no "
+                           "longer needs were held open for the verification; it was ended",
+                           place_.index_directory.string(), space->available, held)};
+}
+
+/// Entries beyond a number that fits into memory are sorted in files, and each merged once.
+Result<void> VerifyRunningJob::check_scratch() const {
+  const auto needed = running_->table_bytes() < kTableBytesInMemory ? 0 : running_->table_bytes();
+  const auto space = files_.space(place_.scratch);
+  if (!space || space->available >= needed) {
+    return {};
+  }
+  return Error{
+      Errc::kNoSpace,
+      fmt::format("{}: {} bytes are free, and about {} are needed for sorting; nothing was "
+                  "looked at. Give the agent's state directory more room",
+                  place_.scratch.string(), space->available, needed)};
 }
 
 Result<void> VerifyRunningJob::begin() {
@@ -78,6 +123,7 @@ Result<void> VerifyRunningJob::begin() {
   }
   VERGER_TRY(running_, verify::RunningFiles::open(files_, place_.directory, place_.index_directory,
                                                   place_.scratch, random_));
+  VERGER_RETURN_IF_ERROR(check_scratch());
   job_.emplace(*running_,
                verify::VerifyDatabaseOptions{.directory = place_.directory,
                                              .index_directory = place_.index_directory,

@@ -33,7 +33,8 @@ struct FoundDamage {
 };
 
 /// Verifies the files of a node beside its server. Errors: kConflict (they were replaced or cut
-/// meanwhile), those of reading.
+/// meanwhile), kNoSpace (for sorting, or more is held of removed tables than is free), those of
+/// reading.
 class VerifyRunningJob final : public MeteredJob {
  public:
   struct Place {
@@ -58,6 +59,8 @@ class VerifyRunningJob final : public MeteredJob {
  private:
   Result<void> begin();
   Result<void> finish();
+  Result<void> check_room();
+  [[nodiscard]] Result<void> check_scratch() const;
 
   FileSystem& files_;
   Place place_;
@@ -71,6 +74,7 @@ class VerifyRunningJob final : public MeteredJob {
   std::int64_t damage_count_ = 0;
   std::int64_t missing_streams_ = 0;
   std::vector<std::string> notes_;
+  Monotonic next_look_at_room_{};
 };
 
 }  // namespace verger::agent

@@ -26,7 +26,9 @@ class CopiedNode final : public StillNode {
   const Path& database_directory() const override { return database_; }
   const Path& index_directory() const override { return index_; }
   std::optional<api::ScavengePoint> last_finished_point() const override { return finished; }
+  std::string instance_id() const override { return instance; }
   std::optional<api::ScavengePoint> finished{};
+  std::string instance{};
 
  private:
   Path database_;

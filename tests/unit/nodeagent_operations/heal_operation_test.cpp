@@ -198,5 +198,16 @@ TEST_F(ALostStreamsWatch, CountsSomeMinutesAfterTheStartAndThenOnceADay) {
   EXPECT_GE(lost(), 7);
 }
 
+TEST_F(ALostStreamsWatch, ForgetsWhatItCountedOfAServerThatWasRestartedMeanwhile) {
+  test::lose_all_streams(host_.disk(), "/db/index");
+  watch();
+  world_.run_for(std::chrono::minutes(4) + std::chrono::seconds(30));
+  node_.instance = "another";
+  world_.run_for(std::chrono::seconds(60));
+  EXPECT_EQ(lost(), -1);
+  world_.run_for(std::chrono::minutes(10));
+  EXPECT_GE(lost(), 7);
+}
+
 }  // namespace
 }  // namespace verger::agent

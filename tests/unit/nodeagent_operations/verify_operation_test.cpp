@@ -93,6 +93,22 @@ TEST_F(AVerifyOperation, ChunksThatAreReplacedMeanwhileAreNoDamage) {
   EXPECT_TRUE(scratch_is_empty());
 }
 
+TEST_F(AVerifyOperation, IsEndedBeforeTablesThatItHoldsFillTheDisk) {
+  ASSERT_EQ(begin("o1", {{"throttlePercent", 5}}, "verify"), "202") << answer_;
+  copy_some("o1");
+  for (const auto& entry : value(host_.disk().list("/db/index"))) {
+    if (Uuid::parse(entry.name)) {
+      value(host_.disk().remove(Path("/db/index") / entry.name));
+    }
+  }
+  host_.disk().set_free_space(100);
+  world_.run_for(seconds(45));
+  host_.disk().set_free_space(std::nullopt);  // the agent's journal is on that disk, too
+  const auto status = ended("o1");
+  EXPECT_EQ(status.value("errorCode", ""), "no_space") << status;
+  EXPECT_THAT(status.value("error", ""), HasSubstr("held open for the verification"));
+}
+
 TEST_F(AVerifyOperation, CanBeThrottledAndStopped) {
   ASSERT_EQ(begin("o1", {{"throttlePercent", 50}}, "verify"), "202") << answer_;
   copy_some("o1");
