@@ -9,20 +9,15 @@
 #include <thread>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 
 #include "engine/base/random.h"
-#include "nodeagent/http/beast_client.h"
-#include "nodeagent/http/frame_transport.h"
 #include "nodeagent/http/server.h"
 #include "nodeagent/node/detail/core.h"
-#include "nodeagent/node/grpc/node_services.h"
 #include "nodeagent/redaction/redact_program.h"
 #include "tests/support/redaction/redact.h"
 #include "tests/support/results.h"
-#include "tests/support/temp_directory.h"
+#include "tests/support/socket_node/socket_node.h"
 
 namespace verger::online {
 namespace {
@@ -39,81 +34,17 @@ std::string secret(int n) {
                      std::string(2000, static_cast<char>('a' + n)));
 }
 
-/// One embedded node on the machine's disk and network, with its Unix socket.
-class OnlineRedaction : public ::testing::Test {
+class OnlineRedaction : public test::SocketNode {
  public:
   OnlineRedaction() {
     node::NodeOptions options;
-    options.database = directory_.path() / "db";
     options.chunk_size = 16 * 1024;
-    options.assume_stopped = true;
-    options.enable_atom_pub = true;
     options.disable_scavenge_merging = true;
-    options.stream_existence_filter_size = 10'000;  // all files are searched
-    options.timings = node::NodeTimings::fast();
-    node_ = value(node::Node::open(options, {.executor = context_.get_executor(),
-                                             .files = posix_file_system(),
-                                             .clock = system_clock(),
-                                             .random = system_random(),
-                                             .timers = http::system_timers(),
-                                             .client = client_,
-                                             .frames = frames_,
-                                             .jobs = jobs_,
-                                             .log = null_log()}));
-    const auto table = node::make_services(*node_);
-    const auto http2 = std::make_shared<const http::Http2Service>(http::Http2Service{
-        .takes = [table](const http::Request& head) { return table->takes(head); },
-        .calls =
-            [table](std::shared_ptr<http::Http2Exchange> exchange) {
-              return grpc::ServiceTable::serve(table, std::move(exchange));
-            }});
-    server_ =
-        std::make_unique<http::Server>(context_.get_executor(), http::ServerOptions{.http2 = http2},
-                                       node_->http_handler(), null_log());
-    unix_server_ =
-        std::make_unique<http::Server>(context_.get_executor(), http::ServerOptions{.http2 = http2},
-                                       node_->http_handler(), null_log());
-    endpoint_ = value(server_->listen());
-    ok(unix_server_->listen_at(socket()));
-    node_->start({.http = endpoint_, .replication = {.host = "127.0.0.1", .port = 1}});
-    run([](OnlineRedaction* test) -> net::awaitable<void> { return test->fill(); }(this));
+    open(options);  // all files are searched
+    run(fill());
   }
-  ~OnlineRedaction() override {
-    run([](OnlineRedaction* test) -> net::awaitable<void> { return test->stop(); }(this));
-  }
+  ~OnlineRedaction() override { run(stop()); }
 
-  /// Runs the node until `work` has ended.
-  void run(net::awaitable<void> work) {
-    bool ended = false;
-    net::co_spawn(context_, std::move(work), [&](const std::exception_ptr& failure) {
-      ended = true;
-      context_.stop();
-      if (failure) {
-        std::rethrow_exception(failure);
-      }
-    });
-    context_.restart();
-    context_.run_for(30s);
-    ASSERT_TRUE(ended) << "the test's coroutine hangs";
-  }
-  net::awaitable<void> stop() {
-    co_await node_->stop();
-    if (unix_server_ != nullptr) {
-      co_await unix_server_->stop(200ms);
-    }
-    co_await server_->stop(200ms);
-    node_.reset();
-  }
-
-  net::awaitable<int> send(std::string method, std::string target, std::string body = {}) {
-    http::Request request{.method = std::move(method), .target = std::move(target)};
-    request.headers.set("Content-Type", "application/json");
-    request.headers.set("ES-EventType", "noted");
-    request.headers.set("ES-EventId", system_random().uuid().to_string());
-    request.body = std::move(body);
-    co_return (co_await node_->http_handler()(std::move(request))).status;
-  }
-  net::awaitable<void> pause() { co_await http::system_timers().sleep_for(5ms); }
   net::awaitable<void> fill() {
     while (co_await send("POST", "/streams/customer-7", secret(0)) != 201) {
       co_await pause();  // it has no leader yet
@@ -126,13 +57,9 @@ class OnlineRedaction : public ::testing::Test {
   /// Its point completes the chunk of the last event.
   net::awaitable<void> scavenge() {
     EXPECT_EQ(co_await send("POST", "/admin/scavenge"), 200);
-    while (node_->inspection().running_scavenge()) {
-      co_await pause();
-    }
+    co_await scavenge_ends();
   }
 
-  std::string socket() { return (database() / "eventstore.sock").string(); }
-  Path database() { return directory_.path() / "db"; }
   std::shared_ptr<client::RedactionClient> connect() {
     return value(client::RedactionClient::connect(
         context_.get_executor(), value(client::find_redaction_socket(database().string())), {},
@@ -156,29 +83,10 @@ class OnlineRedaction : public ::testing::Test {
     return value(node_->core()->db().read_forward("customer-7", EventNumber(number), 1))
         .events.at(0);
   }
-  std::vector<std::string> chunk_files() {
-    std::vector<std::string> names;
-    for (const auto& entry : value(posix_file_system().list(database()))) {
-      if (entry.name.starts_with("chunk-")) {
-        names.push_back(entry.name);
-      }
-    }
-    return names;
-  }
   std::vector<std::string> files_with(int number) {
     return test::files_with(posix_file_system(), database(), secret(number).substr(0, 60));
   }
 
-  test::TempDirectory directory_;
-  net::io_context context_{1};
-  net::thread_pool pool_{1};
-  node::PoolJobRunner jobs_{pool_.get_executor(), http::system_timers()};
-  http::BeastClient client_{context_.get_executor()};
-  http::TcpFrameTransport frames_{context_.get_executor()};
-  std::unique_ptr<node::Node> node_;
-  std::unique_ptr<http::Server> server_;
-  std::unique_ptr<http::Server> unix_server_;
-  http::Endpoint endpoint_;
   std::shared_ptr<OnlineReport> report_;
   bool writing_ = false;
   int written_ = 0;

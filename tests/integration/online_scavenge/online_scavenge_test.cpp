@@ -4,29 +4,20 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/failpoint.h"
-#include "engine/base/random.h"
 #include "engine/online/prepared_chunks.h"
 #include "engine/online/shadow.h"
 #include "nodeagent/external/online_access.h"
-#include "nodeagent/http/beast_client.h"
-#include "nodeagent/http/frame_transport.h"
-#include "nodeagent/http/server.h"
-#include "nodeagent/node/detail/core.h"
-#include "nodeagent/node/grpc/node_services.h"
 #include "nodeagent/operations/jobs/job_control.h"
-#include "nodeagent/operations/scavenge/online_scavenge_work.h"
+#include "nodeagent/operations/online_scavenge/online_scavenge_work.h"
 #include "nodeagent/operations/scavenge/scavenge_operations.h"
 #include "tests/support/database/database_builder.h"
 #include "tests/support/results.h"
 #include "tests/support/scavenge/run.h"
 #include "tests/support/scavenge/snapshot.h"
-#include "tests/support/temp_directory.h"
+#include "tests/support/socket_node/socket_node.h"
 
 namespace verger::agent {
 namespace {
@@ -75,7 +66,7 @@ struct Scavenged {
   test::StateRows state;
 };
 
-class OnlineScavenge : public ::testing::Test {
+class OnlineScavenge : public test::SocketNode {
  public:
   OnlineScavenge() {
     fill();
@@ -85,7 +76,7 @@ class OnlineScavenge : public ::testing::Test {
     set_failpoint_hook(nullptr);
     at_failpoint() = {};
     failpoint_name().clear();
-    run([](OnlineScavenge* test) -> net::awaitable<void> { return test->stop(); }(this));
+    run(stop());
   }
 
   void fill() {
@@ -119,85 +110,18 @@ class OnlineScavenge : public ::testing::Test {
 
   void open() {
     node::NodeOptions options;
-    options.database = database();
     options.chunk_size = kChunkSize;
     options.max_mem_table_size = kTableEntries;
-    options.assume_stopped = true;
-    options.enable_atom_pub = true;
-    options.stream_existence_filter_size = 10'000;
-    options.timings = node::NodeTimings::fast();
-    node_ = value(node::Node::open(options, {.executor = context_.get_executor(),
-                                             .files = posix_file_system(),
-                                             .clock = system_clock(),
-                                             .random = system_random(),
-                                             .timers = http::system_timers(),
-                                             .client = client_,
-                                             .frames = frames_,
-                                             .jobs = jobs_,
-                                             .log = null_log()}));
-    const auto table = node::make_services(*node_);
-    const auto http2 = std::make_shared<const http::Http2Service>(http::Http2Service{
-        .takes = [table](const http::Request& head) { return table->takes(head); },
-        .calls =
-            [table](std::shared_ptr<http::Http2Exchange> exchange) {
-              return grpc::ServiceTable::serve(table, std::move(exchange));
-            }});
-    server_ =
-        std::make_unique<http::Server>(context_.get_executor(), http::ServerOptions{.http2 = http2},
-                                       node_->http_handler(), null_log());
-    unix_server_ =
-        std::make_unique<http::Server>(context_.get_executor(), http::ServerOptions{.http2 = http2},
-                                       node_->http_handler(), null_log());
-    endpoint_ = value(server_->listen());
-    ok(unix_server_->listen_at((database() / "eventstore.sock").string()));
-    node_->start({.http = endpoint_, .replication = {.host = "127.0.0.1", .port = 1}});
+    SocketNode::open(options);
     node_client_.emplace(client_, endpoint_, client::SharedCredentials());
-    run([](OnlineScavenge* test) -> net::awaitable<void> {
-      while (co_await test->send("POST", "/streams/orders", R"({"n":1})") != 201) {
-        co_await http::system_timers().sleep_for(5ms);  // it has no leader yet
-      }
-    }(this));
+    run(become_leader());
   }
 
-  void run(net::awaitable<void> work) {
-    bool ended = false;
-    std::exception_ptr failed;
-    net::co_spawn(context_, std::move(work), [&](const std::exception_ptr& failure) {
-      ended = true;
-      failed = failure;
-      context_.stop();
-    });
-    context_.restart();
-    context_.run_for(60s);
-    ASSERT_TRUE(ended) << "the test's coroutine hangs";
-    if (failed) {
-      std::rethrow_exception(failed);
-    }
-  }
-  net::awaitable<void> stop() {
-    co_await node_->stop();
-    co_await unix_server_->stop(200ms);
-    co_await server_->stop(200ms);
-    unix_server_.reset();
-    server_.reset();
-    node_.reset();
-  }
-
-  net::awaitable<int> send(std::string method, std::string target, std::string body = {}) {
-    http::Request request{.method = std::move(method), .target = std::move(target)};
-    request.headers.set("Content-Type", "application/json");
-    request.headers.set("ES-EventType", "noted");
-    request.headers.set("ES-EventId", system_random().uuid().to_string());
-    request.body = std::move(body);
-    co_return (co_await node_->http_handler()(std::move(request))).status;
-  }
   net::awaitable<void> own_scavenge() {
     while (co_await send("POST", "/admin/scavenge?syncOnly=true") != 200) {
-      co_await http::system_timers().sleep_for(5ms);  // the lock's connection is just ending
+      co_await pause();  // the lock's connection is just ending
     }
-    while (node_->inspection().running_scavenge()) {
-      co_await http::system_timers().sleep_for(5ms);
-    }
+    co_await scavenge_ends();
   }
 
   /// The operation as the agent acts it, with the record's memory. Throws AgentEnded.
@@ -222,9 +146,7 @@ class OnlineScavenge : public ::testing::Test {
     ok(co_await operation->act(local, record_));
     seen_ = co_await operation->observe(local, record_);
   }
-  void act_once() {
-    run([](OnlineScavenge* test) -> net::awaitable<void> { return test->act(); }(this));
-  }
+  void act_once() { run(act()); }
   json result() const {
     EXPECT_EQ(seen_.kind, Observation::Kind::kDone) << seen_.code << ": " << seen_.text;
     return seen_.kind == Observation::Kind::kDone ? json::parse(seen_.text) : json::object();
@@ -256,7 +178,7 @@ class OnlineScavenge : public ::testing::Test {
   /// The node's files against those that one scavenge of the same start gives. Not `once`: a chunk
   /// may have been executed again, and time stamps accumulated from what was left in it.
   void expect_scavenged(bool once = true) {
-    run([](OnlineScavenge* test) -> net::awaitable<void> { return test->stop(); }(this));
+    run(stop());
     const auto found = of(posix_file_system(), database());
     if (once) {
       EXPECT_EQ(found.chunks, whole_.chunks);
@@ -277,15 +199,6 @@ class OnlineScavenge : public ::testing::Test {
     }
     return names;
   }
-  std::map<std::string, std::uint64_t> chunk_files() {
-    std::map<std::string, std::uint64_t> names;
-    for (const auto& entry : value(posix_file_system().list(database()))) {
-      if (entry.name.starts_with("chunk-")) {
-        names[entry.name] = entry.size;
-      }
-    }
-    return names;
-  }
   /// Of the node's scavenge state.
   std::string checkpoint() {
     const auto rows = test::read_state(posix_file_system(), database() / "index")["Checkpoint"];
@@ -296,25 +209,14 @@ class OnlineScavenge : public ::testing::Test {
     at_failpoint() = std::move(action);
     set_failpoint_hook(&on_failpoint);
   }
-  Path database() { return directory_.path() / "db"; }
 
-  test::TempDirectory directory_;
   MemoryFileSystem before_;
   streams::ScavengePoint point_;
   std::vector<index::IndexEntry> entries_before_;  ///< of its tables
   Scavenged whole_;
-  net::io_context context_{1};
-  net::thread_pool pool_{1};
   net::thread_pool agent_pool_{1};
   QuickTimers timers_;
-  node::PoolJobRunner jobs_{pool_.get_executor(), http::system_timers()};
   node::PoolJobRunner agent_jobs_{agent_pool_.get_executor(), timers_};
-  http::BeastClient client_{context_.get_executor()};
-  http::TcpFrameTransport frames_{context_.get_executor()};
-  std::unique_ptr<node::Node> node_;
-  std::unique_ptr<http::Server> server_;
-  std::unique_ptr<http::Server> unix_server_;
-  http::Endpoint endpoint_;
   std::optional<client::NodeClient> node_client_;
   external::OnlineAccess access_{{.database = database(), .index = {}},
                                  {posix_file_system(), system_clock(), system_random(), null_log()},
@@ -401,12 +303,8 @@ TEST_P(InterruptedOnline, IsFinishedByTheServerAlone) {
     throw AgentEnded("here");
   });
   EXPECT_THROW(act_once(), AgentEnded) << "not reached";
-  run([](OnlineScavenge* test) -> net::awaitable<void> {
-    while (test->node_->inspection().running_scavenge()) {
-      co_await http::system_timers().sleep_for(5ms);
-    }
-    co_await test->own_scavenge();
-  }(this));
+  run(scavenge_ends());
+  run(own_scavenge());
   ok(online_scavenge::remove_shadow(posix_file_system(), database()));
   // Chunks that were switched without their state are executed once more.
   expect_scavenged(/*once=*/false);
@@ -433,7 +331,7 @@ TEST_F(OnlineScavenge, StopsBetweenTwoChunksAndLeavesTheRestToTheServer) {
   EXPECT_EQ(seen_.code, "stopped");
   EXPECT_THAT(left_over(), IsEmpty());
   EXPECT_THAT(checkpoint(), HasSubstr("ExecutingChunks"));
-  run([](OnlineScavenge* test) -> net::awaitable<void> { return test->own_scavenge(); }(this));
+  run(own_scavenge());
   expect_scavenged();
 }
 
@@ -446,7 +344,7 @@ TEST_F(OnlineScavenge, AStopBeforeTheFirstSwitchLeavesAllAsItWas) {
   EXPECT_EQ(chunk_files(), before);
   EXPECT_EQ(checkpoint(), "");
   // The lock is free.
-  run([](OnlineScavenge* test) -> net::awaitable<void> { return test->own_scavenge(); }(this));
+  run(own_scavenge());
   expect_scavenged();
 }
 
@@ -457,12 +355,7 @@ TEST_F(OnlineScavenge, FinishesAnOlderPointFirst) {
   at("", {});
   record_ = {};
   run([](OnlineScavenge* test) -> net::awaitable<void> {
-    http::Request request{.method = "POST", .target = "/streams/$scavengePoints"};
-    request.headers.set("Content-Type", "application/json");
-    request.headers.set("ES-EventType", "$scavengePoint");
-    request.headers.set("ES-EventId", system_random().uuid().to_string());
-    request.body = "{}";
-    EXPECT_EQ((co_await test->node_->http_handler()(std::move(request))).status, 201);
+    EXPECT_EQ(co_await test->send("POST", "/streams/$scavengePoints", "{}", "$scavengePoint"), 201);
   }(this));
   wanted_ = 1;
   act_once();
