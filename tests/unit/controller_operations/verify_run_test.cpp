@@ -59,7 +59,7 @@ TEST_F(Verification, EndsWithDifferencesThatNameFileOffsetAndRemedy) {
   EXPECT_EQ(damaged["damage"][0]["offset"], 128);
   EXPECT_THAT(damaged["remedies"][0].get<std::string>(), HasSubstr("refill the node from a peer"));
   EXPECT_THAT(damaged["remedies"][0].get<std::string>(),
-              HasSubstr("verger restore plan orders --repository R --scope node --nodes n2"));
+              HasSubstr("verger restore plan prod --repository R --scope node --nodes n2"));
   EXPECT_EQ(report["nodes"][0]["state"], "sound");
 }
 
