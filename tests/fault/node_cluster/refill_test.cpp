@@ -2,14 +2,18 @@
 // events are no longer there. A real server loses such streams from its existence filter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <set>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/index/existence_filter.h"
+#include "engine/online/shadow.h"
 #include "engine/tool/program.h"
+#include "nodeagent/node/detail/core.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/nodes/node_cluster.h"
+#include "tests/support/online/online_run.h"
 
 namespace verger::testing {
 namespace {
@@ -95,6 +99,61 @@ TEST_F(Refill, FromScavengedChunksLosesNoStream) {
   ASSERT_TRUE(filter.load());
   EXPECT_GT(filter.checkpoint(), LogPosition(0)) << "nothing is in it yet, so nothing was tried";
   EXPECT_EQ(damage(empty), "");
+}
+
+TEST_F(Refill, FromANodeThatIsSwitchingGetsAll) {
+  cluster_.boot_all();
+  ASSERT_TRUE(cluster_.run_until_settled());
+  ASSERT_TRUE(cluster_.fill_with_limited_streams(kStreams, 20));
+  ASSERT_TRUE(cluster_.run_until_level());
+  const auto empty = (*cluster_.leader() + 1) % 3;
+  cluster_.crash(empty, false);
+  ASSERT_TRUE(cluster_.run_until_settled(20s));
+  const auto leader = *cluster_.leader();
+  http::Request request{.method = "POST", .target = "/streams/$scavengePoints"};
+  request.headers.set("Content-Type", "application/json");
+  request.headers.set("ES-EventType", "$scavengePoint");
+  request.headers.set("ES-EventId", "6f2f3c1e-7f59-4c3b-9a57-0f6f4d1f0c11");
+  request.body = "{}";
+  const auto written = cluster_.request(leader, std::move(request));
+  ASSERT_TRUE(written && written->status == 201);
+  ASSERT_TRUE(cluster_.run_until_level());
+  const auto& inspection = cluster_.node(leader)->inspection();
+  const auto points = inspection.scavenge_points();
+  ASSERT_TRUE(points && points->size() == 1U);
+
+  // The leader has an old and a new file for each chunk that it sends; the log passes meanwhile.
+  cluster_.host(empty).set_disk(std::make_unique<MemoryFileSystem>());
+  ASSERT_TRUE(cluster_.boot(empty));
+  std::set<std::int64_t> received;
+  auto& disk = cluster_.host(leader).disk();
+  const auto database = cluster_.options(leader).database;
+  const auto run = test::run_online(
+      disk, database, cluster_.node(leader)->core()->db(),
+      {.point = points->front(), .switches = [&](const online_scavenge::PreparedChunk&) {
+         const auto writer = [&] {
+           return cluster_.node(empty)->inspection().positions().writer.value();
+         };
+         const auto last = received.empty() ? -1 : *received.rbegin();
+         world_.run_until([&] { return writer() > last; }, 60s);
+         received.insert(writer());
+         return true;
+       }});
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_GT(received.size(), 3U) << "it was filled before or after the switches";
+  ASSERT_TRUE(cluster_.run_until_level(60s));
+  scavenge(leader);
+  EXPECT_TRUE(online_scavenge::remove_shadow(disk, database));
+  cluster_.crash(empty, false);
+  ASSERT_TRUE(cluster_.boot(empty));
+  ASSERT_TRUE(cluster_.run_until_level(60s));
+  for (int s = 0; s < kStreams; ++s) {
+    const auto page = cluster_.get(empty, fmt::format("/streams/s{}/head/backward/20", s));
+    ASSERT_TRUE(page && page->status == 200) << s;
+    EXPECT_EQ(nlohmann::json::parse(page->body)["entries"].size(), 2U) << s;
+  }
+  EXPECT_EQ(damage(empty), "");
+  EXPECT_EQ(damage(leader), "");
 }
 
 }  // namespace
