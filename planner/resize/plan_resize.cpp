@@ -58,7 +58,11 @@ class Resizing {
     stage_.groups.push_back(on_each(order_.joins, &Resizing::restore));
     add_sizes();
     stage_.groups.push_back(alone(settled("settle")));
-    stage_.groups.push_back(on_each(order_.joins, &Resizing::start));
+    // What its service makes of the size shows itself once it runs, and with the first of them no
+    // two leaders are possible yet.
+    for (const auto* node : order_.joins) {
+      stage_.groups.push_back(alone(start(*node)));
+    }
     stage_.groups.push_back(on_each(order_.joins, &Resizing::follow));
     stage_.groups.push_back(alone(commit()));
     const auto& backup = order_.restore()->generation;
@@ -190,6 +194,7 @@ class Resizing {
     add_service_deadline(step);
     step.gates =
         first ? order_.gates() : std::vector<Gate>{{"cluster-identity", 0}, {"one-leader", 0}};
+    step.gates.push_back({"quorum-margin", 1});
     step.gates.push_back({"not-leader", 0});
     step.act = joined("stop the server of ", node.name, ", and keep it so");
     step.observe = "its agent sees that no process has its files open";
@@ -205,8 +210,12 @@ class Resizing {
     auto step = step_of("size", resize_steps::kSize, node.name);
     Json::Array add;
     Json::Array remove;
+    // A list in a file that is understood has no seed in brackets (an IPv6 address).
     for (const auto* each : absent()) {
-      (order_.grows() ? add : remove).emplace_back(seed_of(*each));
+      const auto seed = seed_of(*each);
+      if (own != nullptr && own->seeds > 0 && !seed.starts_with('[')) {
+        (order_.grows() ? add : remove).emplace_back(seed);
+      }
     }
     Json::Array later;
     for (auto i = index + 1; i < order_.stays.size(); ++i) {
@@ -230,6 +239,8 @@ class Resizing {
     add_service_deadline(step);
     if (order_.grows() && index == 0) {
       step.gates = order_.gates();  // all before it may have taken hours
+    } else {
+      step.gates = {{"cluster-identity", 0}};  // no voter that only the members see
     }
     const bool leads = &node == order_.snapshot.leader();
     step.act = fmt::format("{}stop the server of {}, set ClusterSize {} in its file, start it",
@@ -248,9 +259,7 @@ class Resizing {
     step.parameters = {{"absent", names_of(absent())},
                        {"holdMs", order_.policy.limits.leader_hold_ms},
                        {"nodes", names_of(order_.stays)}};
-    if (gated) {
-      step.gates = order_.gates();
-    }
+    step.gates = gated ? order_.gates() : std::vector<Gate>{{"cluster-identity", 0}};
     step.act = joined("look at leader, epochs and positions of ", all_stay());
     step.observe = "one of them leads, and all have what is committed";
     step.reason = order_.grows() ? "a new voter must not outvote one that has it"
@@ -260,10 +269,14 @@ class Resizing {
 
   Step start(const NodeSnapshot& node) const {
     auto step = step_of("start", resize_steps::kStart, node.name);
-    step.parameters = {{"nodes", names_of(order_.stays)}, {"replaces", ""}, {"role", "voter"}};
+    step.parameters = {{"nodes", names_of(order_.stays)},
+                       {"replaces", ""},
+                       {"role", "voter"},
+                       {"size", std::int64_t{order_.wanted.to}}};
     step.act = joined("start the server of ", node.name,
                       "; at its first start it cuts its log, ends, and is started again");
-    step.observe = "it answers, in the version of the others";
+    step.observe = joined("it answers, in the version of the others, and reports size ",
+                          std::to_string(order_.wanted.to));
     step.undo = joined("stop the server of ", node.name,
                        ", and see that the others have all that is committed");
     step.reason = "it takes what it lacks from the leader";
@@ -272,7 +285,7 @@ class Resizing {
   }
 
   Step follow(const NodeSnapshot& node) const {
-    auto step = step_of("follow", restore_steps::kCheck, node.name);
+    auto step = step_of("follow", resize_steps::kFollow, node.name);
     step.parameters = {{"endPosition", order_.restore()->generation.end_position},
                        {"lagLimitBytes", order_.policy.gates.lag_limit_bytes},
                        {"nodes", Json::Array{Json(node.name)}},

@@ -111,6 +111,12 @@ std::vector<std::string> resize_notes(const ResizeOrder& order) {
   const auto kept = static_cast<std::int64_t>(order.stays.size());
   const auto quorum = [](std::int64_t voters) { return voters / 2 + 1; };
   const auto names = names_in(order.stays);
+  // Nodes of different sizes may not follow each other: writes pause from the restart that leaves
+  // too few of the former size to the one that makes enough of the new one.
+  const auto pause_begins =
+      static_cast<std::size_t>(std::max<std::int64_t>(kept - quorum(from), 0));
+  const auto pause_ends =
+      std::min(static_cast<std::size_t>(quorum(to) - 1), names.empty() ? 0 : names.size() - 1);
   const auto up = std::ranges::count_if(order.snapshot.nodes, [](const NodeSnapshot& node) {
     return !node.read_only_replica && is_up(node);
   });
@@ -127,10 +133,12 @@ std::vector<std::string> resize_notes(const ResizeOrder& order) {
         fmt::format("from the restart of {}: {} voters, one of them of size {}, {} of the "
                     "others confirm a write, {}",
                     names.front(), kept, to, quorum(from), may_fail(kept - 1, quorum(from))));
+    const auto left = kept - 1 - static_cast<std::int64_t>(pause_begins);
     out.push_back(fmt::format(
-        "from the restart of {}: {} of size {} are left; writes may pause until {} is restarted, "
-        "which resigns first",
-        names[names.size() - 2], kept == 3 ? "1" : "fewer than a quorum", from, names.back()));
+        "from the restart of {}: {} of size {} {} left, {} are needed; writes may pause until {} "
+        "is restarted{}",
+        names[pause_begins], left, from, left == 1 ? "is" : "are", quorum(from), names[pause_ends],
+        pause_ends + 1 == names.size() ? ", which resigns first" : ""));
     out.push_back(
         fmt::format("from the restart of {}: {} voters of size {}, {} confirm a write, {}",
                     names.back(), kept, to, quorum(to), may_fail(kept, quorum(to))));
@@ -143,7 +151,7 @@ std::vector<std::string> resize_notes(const ResizeOrder& order) {
                               fmt::join(names_in(order.leaves), " and "), kept, from, quorum(from),
                               may_fail(kept, quorum(from))));
     out.push_back(fmt::format("from the restart of {}: writes may pause until {} is restarted, too",
-                              names.front(), names.size() > 1 ? names[1] : names.front()));
+                              names[pause_begins], names[pause_ends]));
     out.push_back(fmt::format(
         "{} must never start again: {}", fmt::join(names_in(order.leaves), " and "),
         std::ranges::any_of(order.leaves, [&](const auto* node) { return order.is_gone(*node); })

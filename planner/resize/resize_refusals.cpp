@@ -144,6 +144,16 @@ class RefusingResize {
       }
     }
     check_size_in_file(node, order_.from);
+    const auto* own = order_.facts_of(node);
+    for (const auto* joins : order_.joins) {
+      if (own != nullptr && own->seeds > 0 && seed_of(*joins).starts_with('[')) {
+        refuse("seed-not-possible", node.name,
+               fmt::format("{} lists gossip seeds, and {} of {} is an address in brackets, which "
+                           "cannot be added there",
+                           own->file, seed_of(*joins), joins->name),
+               "name the new node by its host name (--node NAME=URL)");
+      }
+    }
   }
 
   void check_joining() {

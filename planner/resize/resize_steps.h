@@ -15,9 +15,12 @@ inline constexpr std::string_view kSize = "resize_server";
 /// Looks until all of `nodes` are members of one leader's epoch and have what is committed. Fails
 /// where one of `absent` runs. Parameters: `absent`, `holdMs`, `nodes`.
 inline constexpr std::string_view kSettled = "resize_settled";
-/// On a new node: growth_steps::kStart, whose undo waits until the members have a quorum of their
-/// own. Parameters: `nodes` (the members), and those.
+/// On a new node: growth_steps::kStart, which fails where the server reports another `size`. Its
+/// undo waits until the members have a quorum of their own, and all that is committed. Parameters:
+/// `nodes` (the members), `size`, and those.
 inline constexpr std::string_view kStart = "resize_start";
+/// On a new node: restore_steps::kCheck, to which the new voters count. Parameters: those.
+inline constexpr std::string_view kFollow = "resize_follow";
 /// On a node that leaves: restore_steps::kStop, whose undo waits until no node that stays has the
 /// smaller size. Parameters: `sizes` (steps), and those.
 inline constexpr std::string_view kLeave = "resize_leave";

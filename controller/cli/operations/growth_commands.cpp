@@ -141,22 +141,29 @@ void add_cluster_growth(CLI::App& cluster, Command& chosen) {
       "docs/operations/growing.md says what new machines need, and what happens to writes");
   add_plan_options(*command, growth_operation(), options->plan, is_option_of_grow);
   command->add_flag("--add-replica", options->add_replica, "The new node is a read-only replica");
-  command->add_option("--replace", options->replaces,
-                      "The dead node whose place the new one takes, as a voter");
-  command->add_flag("--as-replica", options->as_replica,
-                    "With --replace: both are read-only replicas");
-  command->add_flag("--replaced-is-gone", options->gone,
-                    "The dead node will never start again: you have seen to it, since its agent "
-                    "cannot");
-  command->add_option("--to", options->resize.to,
-                      "Number of voters afterwards: two more, each named by --node and --agent, or "
-                      "two fewer");
-  command->add_option("--leaving", options->resize.leaving,
-                      "With fewer voters: those that leave, separated by commas (default: such as "
-                      "do not lead)");
-  command->add_flag("--leaving-are-gone", options->resize.gone,
-                    "Those of them whose agents are silent will never start again: you have seen "
-                    "to it");
+  auto* replace = command->add_option("--replace", options->replaces,
+                                      "The dead node whose place the new one takes, as a voter");
+  command
+      ->add_flag("--as-replica", options->as_replica, "With --replace: both are read-only replicas")
+      ->needs(replace);
+  command
+      ->add_flag("--replaced-is-gone", options->gone,
+                 "With --replace: the dead node will never start again: you have seen to it, since "
+                 "its agent cannot")
+      ->needs(replace);
+  auto* to = command->add_option("--to", options->resize.to,
+                                 "Number of voters afterwards: two more, each named by --node and "
+                                 "--agent, or two fewer");
+  command
+      ->add_option("--leaving", options->resize.leaving,
+                   "With --to, and fewer voters: those that leave, separated by commas (default: "
+                   "such as do not lead)")
+      ->needs(to);
+  command
+      ->add_flag("--leaving-are-gone", options->resize.gone,
+                 "With --to: those that leave and whose agents are silent will never start again: "
+                 "you have seen to it")
+      ->needs(to);
   command->add_option("--node", options->nodes, "URL of a new node, or NAME=URL");
   command->add_option("--agent", options->agents, "URL of its agent");
   command->add_flag("--plan-only", options->plan_only, "Make the plan, and apply nothing");

@@ -23,6 +23,7 @@ void add_step_kinds(StepKinds& kinds,
   kinds.add(make_size_step());
   kinds.add(make_settled_step());
   kinds.add(make_voter_start_step());
+  kinds.add(make_voter_follows_step());
   kinds.add(make_leave_step());
   kinds.add(make_commit_step());
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "controller/operations/restore/restore_support.h"
+
 namespace verger::controller::resize {
 
 std::vector<std::string> list_parameter(const planner::Step& step, std::string_view name) {
@@ -69,7 +71,7 @@ std::string not_settled(const StepContext& context) {
       return fmt::format("{} is in epoch {}, the leader {} in {}", name, node->epoch_number,
                          leader->name, leader->epoch_number);
     }
-    if (node->writer_checkpoint < leader->last_commit_position) {
+    if (!cluster_restore::has_committed(*node, *leader)) {
       return fmt::format("{} ends at {}, and {} is committed", name, node->writer_checkpoint,
                          leader->last_commit_position);
     }

@@ -77,8 +77,9 @@ class ResizeCommitStep final : public StepKind {
       co_return out;
     }
     const auto* leader = context.snapshot.leader();
-    auto out = steps::done({{"leader", leader == nullptr ? std::string() : leader->name},
-                            {"size", steps::int_parameter(step, "to", 0)}});
+    auto out = steps::done(
+        {{"leader", leader == nullptr ? new_one_that_leads(context, joined) : leader->name},
+         {"size", steps::int_parameter(step, "to", 0)}});
     auto added = json::array();
     for (const auto& node : joined) {
       added.push_back({{"name", node.name}, {"url", node.url}, {"agent_url", node.agent}});
@@ -95,7 +96,7 @@ class ResizeCommitStep final : public StepKind {
     if (joined.empty()) {
       return not_settled(context);
     }
-    if (context.snapshot.leader() == nullptr && !one_of_new_leads(context, joined)) {
+    if (context.snapshot.leader() == nullptr && new_one_that_leads(context, joined).empty()) {
       return "no single node leads";
     }
     for (const auto& each : joined) {
@@ -113,16 +114,17 @@ class ResizeCommitStep final : public StepKind {
     return {};
   }
 
-  /// It follows, so it may be elected like the others.
-  static bool one_of_new_leads(const StepContext& context, const std::vector<NewMember>& joined) {
+  /// It follows, so it may be elected like the others. Empty: none of them leads.
+  static std::string new_one_that_leads(const StepContext& context,
+                                        const std::vector<NewMember>& joined) {
     for (const auto& each : joined) {
       const auto* node = context.snapshot.find(each.name);
       if (node != nullptr && node->answered && node->alive &&
           node->role == planner::Role::kLeader) {
-        return true;
+        return each.name;
       }
     }
-    return false;
+    return {};
   }
 };
 

@@ -13,6 +13,8 @@ std::unique_ptr<StepKind> make_size_step();
 std::unique_ptr<StepKind> make_settled_step();
 /// Starts a new voter. Result: as of growth_steps::kStart.
 std::unique_ptr<StepKind> make_voter_start_step();
+/// Sees a new voter follow, or lead. Result: as of restore_steps::kCheck.
+std::unique_ptr<StepKind> make_voter_follows_step();
 /// Stops a voter for good. Result: as of restore_steps::kStop.
 std::unique_ptr<StepKind> make_leave_step();
 /// Changes the registration. Result: {"leader", "size"}.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
@@ -166,10 +167,18 @@ class ServerSizeStep final : public StepKind {
 
   [[nodiscard]] std::string undo_command(const StepContext& context) const override {
     const auto file = steps::text_parameter(context.step, "file");
+    // Beside a new voter, one of the former size makes two leaders possible.
+    const auto starts = list_parameter(context.step, "starts");
+    const bool first = std::ranges::any_of(
+        starts, [&](const std::string& start) { return stands(context, start); });
+    const auto new_ones = list_parameter(context.step, "absent");
     return cluster_restore::on_machine(
         context,
-        fmt::format("set ClusterSize: {} in {} (its former bytes are in server-config of the "
+        fmt::format("{}set ClusterSize: {} in {} (its former bytes are in server-config of the "
                     "agent's state), and restart its server",
+                    first ? fmt::format("once the servers of {} are stopped for good, ",
+                                        fmt::join(new_ones, " and "))
+                          : std::string(),
                     steps::int_parameter(context.step, "from", 0),
                     file.empty() ? std::string("the server's configuration file") : file));
   }

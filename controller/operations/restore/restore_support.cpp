@@ -117,6 +117,11 @@ std::string runs_again(const StepContext& context) {
   return {};
 }
 
+bool has_committed(const planner::NodeSnapshot& node, const planner::NodeSnapshot& leader) {
+  return node.writer_checkpoint > leader.last_commit_position ||
+         (node.writer_checkpoint >= leader.writer_checkpoint && node.writer_checkpoint >= 0);
+}
+
 std::string lacks_committed(const StepContext& context) {
   const auto* own = context.node();
   const auto* leader = context.snapshot.leader();
@@ -127,10 +132,13 @@ std::string lacks_committed(const StepContext& context) {
     return "there is no leader that says what is committed";
   }
   const auto committed = leader->last_commit_position;
+  // A new leader may not know yet that what it has was committed under the former one. Who has its
+  // epoch has all that came before it.
   const auto having = static_cast<std::size_t>(
       std::ranges::count_if(context.snapshot.nodes, [&](const planner::NodeSnapshot& node) {
         return !node.read_only_replica && node.name != own->name && node.answered && node.alive &&
-               node.writer_checkpoint >= committed;
+               node.epoch_number == leader->epoch_number && node.epoch_id == leader->epoch_id &&
+               has_committed(node, *leader);
       }));
   return having >= context.snapshot.quorum()
              ? std::string()

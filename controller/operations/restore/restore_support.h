@@ -37,6 +37,12 @@ std::string why_not_seen_stopped(const planner::NodeSnapshot* node, const std::s
 /// but those of `except`, of scope node the step's own.
 std::string runs_again(const StepContext& context);
 
+/// Whether the node's log has all that the leader calls committed. A server reports where the last
+/// committed record begins, an embedded node where it ends: a log that ends at that position may
+/// lack the record, unless the leader's ends there, too.
+[[nodiscard]] bool has_committed(const planner::NodeSnapshot& node,
+                                 const planner::NodeSnapshot& leader);
+
 /// The former files of a voter may hold what it has acknowledged: the others need to have all of
 /// that before they go, or the loss of the leader would lose it. Why they do not; empty: they do.
 std::string lacks_committed(const StepContext& context);

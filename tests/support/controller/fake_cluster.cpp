@@ -84,7 +84,7 @@ void FakeCluster::elect(const std::string& name) {
 void FakeCluster::restart(const std::string& name) {
   auto& each = node(name);
   each.instance = fmt::format("instance-{}-{}", each.index, next_id_++);
-  each.size.running = each.size.in_file;
+  each.size.running = each.size.by_flag != 0 ? each.size.by_flag : each.size.in_file;
   each.priority = 0;
   if (each.running) {
     end_scavenge(each, "Interrupted");

@@ -13,6 +13,7 @@ namespace verger::test {
 struct FakeSize {
   int running = 3;  ///< as the server was started
   int in_file = 3;
+  int by_flag = 0;  ///< of its service, which counts more than the file; 0: there is none
   std::vector<std::string> seeds{"10.0.0.1:2113"};
   // what the agent keeps of a change
   std::string change{};

@@ -57,6 +57,20 @@ TEST(ClusterGrow, NamesBothPartsOfANewNode) {
   EXPECT_THAT(said_of.err, HasSubstr("named by --node and --agent"));
 }
 
+TEST(ClusterGrow, RefusesOptionsOfAnotherChange) {
+  const std::vector<std::vector<const char*>> wrong{{"--replace", "n3", "--leaving", "n4"},
+                                                    {"--replace", "n3", "--leaving-are-gone"},
+                                                    {"--to", "3", "--replaced-is-gone"},
+                                                    {"--to", "5", "--as-replica"}};
+  for (const auto& each : wrong) {
+    std::vector<const char*> words{"cluster", "grow", "orders"};
+    words.insert(words.end(), each.begin(), each.end());
+    const auto said_of = verger_without_vergerd(words);
+    EXPECT_EQ(said_of.status, kUsage) << each.back();
+    EXPECT_THAT(said_of.err, HasSubstr(each.size() > 2 ? each[2] : each[1])) << each.back();
+  }
+}
+
 TEST(ResizeReport, SaysWhoJoinedAndWhatChanged) {
   json report{{"outcome", "resized"},
               {"from", 3},

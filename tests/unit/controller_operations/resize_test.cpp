@@ -2,6 +2,7 @@
 // all is as before.
 #include <algorithm>
 
+#include "controller/operations/restore/restore_support.h"
 #include "tests/unit/controller_operations/resize_run.h"
 
 namespace verger::controller {
@@ -51,8 +52,6 @@ TEST_F(Growing, TheLeaderComesLastAndNewVotersAfterAllOthers) {
     }
   };
   expect_grown(start(to_five()));
-  ASSERT_EQ(order.size(), 5U);
-  std::ranges::sort(order.begin() + 3, order.end());
   EXPECT_THAT(order, ElementsAre("server_size n2", "server_size n3", "server_size n1",
                                  "start_service n4", "start_service n5"));
 }
@@ -180,6 +179,61 @@ TEST_F(Growing, ANewServerThatSomethingElseStartsUndoesAll) {
   EXPECT_FALSE(node("n5").up) << "it is stopped first";
   EXPECT_THAT(h_.state(run).reason, HasSubstr("n5 runs"));
   EXPECT_EQ(size("n2").running, 3);
+}
+
+TEST_F(Growing, ANewServerThatCountsToTheFormerSizeIsStoppedBeforeTheOtherOneStarts) {
+  begin();
+  size("n4").by_flag = 3;
+  const auto run = start(to_five());
+  expect_as_before(run, 3);
+  EXPECT_THAT(h_.state(run).reason, HasSubstr("n4 runs with cluster size 3, and 5 is in its file"));
+  EXPECT_EQ(node("n5").files.starts, 0);
+}
+
+TEST_F(Growing, ANewVoterMayBeElectedWhileTheOtherOneCatchesUp) {
+  h_.cluster.catch_up_takes = std::chrono::minutes(10);
+  begin();
+  const auto run = start(to_five());
+  ASSERT_TRUE(h_.run_until([this] { return node("n4").up && node("n5").up; }));
+  node("n4").writer = node("n1").writer;
+  h_.cluster.elect("n4");
+  node("n5").state = api::NodeState::kCatchingUp;
+  h_.run_until([] { return false; }, std::chrono::minutes(2));
+  EXPECT_EQ(registered().size(), 3U);
+  node("n5").writer = node("n1").writer;
+  node("n5").state = api::NodeState::kFollower;
+  expect_grown(run);
+}
+
+TEST_F(Growing, FilesOfANewVoterStayUntilAllMembersHaveWhatItConfirmed) {
+  h_.cluster.catch_up_takes = std::chrono::minutes(10);
+  begin();
+  const auto run = start(to_five());
+  ASSERT_TRUE(h_.run_until([this] { return node("n4").up && node("n5").up; }));
+  h_.cluster.catch_up_takes = std::chrono::seconds(1);
+  node("n1").writer = node("n2").writer = 20'000;  // and n4 confirmed it
+  ASSERT_TRUE(h_.executor->cancel(run, "test", "").has_value());
+  h_.run_until([] { return false; }, std::chrono::seconds(40));
+  EXPECT_FALSE(node("n4").up || node("n5").up);
+  EXPECT_THAT(sizes(), ElementsAre(5, 5, 5, 0, 0));
+  EXPECT_NE(node("n4").files.history, "");
+  node("n3").writer = 20'000;
+  expect_as_before(run, 3);
+}
+
+TEST(HasCommitted, ALogThatEndsWhereTheLastCommittedRecordBeginsLacksIt) {
+  planner::NodeSnapshot leader;
+  planner::NodeSnapshot follower;
+  leader.last_commit_position = 9'000;  // of a server: where it begins
+  leader.writer_checkpoint = 9'150;
+  follower.writer_checkpoint = 9'000;
+  EXPECT_FALSE(cluster_restore::has_committed(follower, leader));
+  follower.writer_checkpoint = 9'150;
+  EXPECT_TRUE(cluster_restore::has_committed(follower, leader));
+  leader.last_commit_position = 9'150;  // of an embedded node: where it ends
+  EXPECT_TRUE(cluster_restore::has_committed(follower, leader));
+  leader.writer_checkpoint = follower.writer_checkpoint = leader.last_commit_position = -1;
+  EXPECT_FALSE(cluster_restore::has_committed(follower, leader));
 }
 
 TEST_F(Growing, ThePlanStatesTheQuorumOfEachMoment) {

@@ -114,7 +114,7 @@ TEST(PlanResize, FromThreeToFive) {
   ResizeCase three(3, 5);
   EXPECT_THAT(three.order(),
               ElementsAre("prepare-n4 prepare-n5", "stop-n4 stop-n5", "restore-n4 restore-n5",
-                          "size-n2", "size-n3", "size-n1", "settle", "start-n4 start-n5",
+                          "size-n2", "size-n3", "size-n1", "settle", "start-n4", "start-n5",
                           "follow-n4 follow-n5", "register"));
   EXPECT_THAT(
       three.notes(),
@@ -134,11 +134,16 @@ TEST(PlanResize, FromFiveToThree) {
 
 TEST(PlanResize, FromFiveToSevenAndBack) {
   ResizeCase five(5, 7);
-  EXPECT_THAT(five.order(), Contains("start-n6 start-n7"));
+  EXPECT_THAT(five.order(), Contains("start-n6"));
   EXPECT_THAT(
       five.notes(),
       Contains("from the restart of n1: 5 voters of size 7, 4 confirm a write, 1 may fail"));
-  EXPECT_THAT(ResizeCase(7, 5).order(), Contains("settle-before"));
+  EXPECT_THAT(five.notes(), Contains("from the restart of n4: 2 of size 5 are left, 3 are needed; "
+                                     "writes may pause until n5 is restarted"));
+  ResizeCase seven(7, 5);
+  EXPECT_THAT(seven.order(), Contains("settle-before"));
+  EXPECT_THAT(seven.notes(),
+              Contains("from the restart of n3: writes may pause until n4 is restarted, too"));
 }
 
 TEST(PlanResize, OneAtomicStageThatEndsWithTheRegistration) {
@@ -154,6 +159,31 @@ TEST(PlanResize, OneAtomicStageThatEndsWithTheRegistration) {
             Json(Json::Array{Json("10.0.0.4:2113"), Json("10.0.0.5:2113")}));
   EXPECT_EQ(plan->find_step("size-n2")->parameters.at("later"),
             Json(Json::Array{Json("size-n3"), Json("size-n1")}));
+  EXPECT_EQ(plan->find_step("start-n4")->parameters.at("size"), Json(5));
+}
+
+TEST(PlanResize, OneThatLeavesIsStoppedOnlyWhileTheOthersAreAQuorum) {
+  const auto plan = ResizeCase(5, 3).plan();
+  ASSERT_TRUE(plan);
+  for (const auto* id : {"stop-n4", "stop-n5"}) {
+    EXPECT_THAT(plan->find_step(id)->gates, Contains(Gate{"quorum-margin", 1})) << id;
+  }
+  for (const auto* id : {"size-n2", "size-n3", "size-n1", "settle"}) {
+    EXPECT_THAT(plan->find_step(id)->gates, Contains(Gate{"cluster-identity", 0})) << id;
+  }
+}
+
+TEST(PlanResize, SeedsInBracketsAreNotAddedToAList) {
+  ResizeCase three(3, 5);
+  three.snapshot.joining.front().url = "http://[::1]:2113";
+  EXPECT_THAT(three.refused(),
+              ElementsAre("n1:seed-not-possible", "n2:seed-not-possible", "n3:seed-not-possible"));
+  for (auto& each : three.facts.nodes) {
+    each.seeds = 0;
+  }
+  const auto plan = three.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->find_step("size-n1")->parameters.at("addSeeds"), Json(Json::Array{}));
 }
 
 TEST(PlanResize, DeadVotersLeaveFirst) {
