@@ -68,10 +68,13 @@ std::vector<FieldProblem> check_resize(const Policy& policy) {
     problem(fmt::format("threads is {} and rate {}", own.threads, own.bytes_per_second),
             "1 thread or more; a rate of 0 is no limit");
   }
-  if (own.to < kLeastVoters || own.to % 2 == 0) {
+  // A plan needs a number (size-not-possible) and both of each (no-node-named, no-agent); a policy
+  // may leave them to the plan's parameters.
+  if (own.to != 0 && (own.to < kLeastVoters || own.to % 2 == 0)) {
     problem(fmt::format("{} voters afterwards", own.to), "an odd number from 3 on (--to 5)");
   }
-  if (listed_names(own.nodes).size() != listed_names(own.agents).size()) {
+  if (!own.nodes.empty() && !own.agents.empty() &&
+      listed_names(own.nodes).size() != listed_names(own.agents).size()) {
     problem("a new node without an agent, or an agent without its node",
             "name both of each (--node and --agent)");
   }
