@@ -179,12 +179,16 @@ std::int64_t RunningFiles::checkpoint(const char* name, std::int64_t missing) co
 Result<void> RunningFiles::keep_log(Random& random) {
   const auto writer = checkpoint("writer.chk", -1);
   VERGER_TRY(const auto entries, below_.list(directory_));
+  std::optional<std::int64_t> first;
   for (const auto& entry : entries) {
     const auto path = directory_ / entry.name;
     if (entry.is_directory || kept_.contains(path)) {
       continue;
     }
     const auto name = log::parse_chunk_file_name(entry.name);
+    if (name) {
+      first = std::min<std::int64_t>(first.value_or(name->start.value()), name->start.value());
+    }
     if (!name) {
       if (!entry.name.ends_with(".chk") && !entry.name.ends_with(".tmp")) {
         kept_[path] = {.size = entry.size};
@@ -198,6 +202,9 @@ Result<void> RunningFiles::keep_log(Random& random) {
       continue;
     }
     const auto header = log::decode_chunk_header(bytes);
+    if (!header && header.error().code == Errc::kUnsupported) {
+      return header.error().within(path.string());  // it is not damaged, only not to be read
+    }
     if (!header || header->chunk_size <= 0 || writer < 0) {
       kept_[path] = {.size = entry.size};
       continue;
@@ -213,6 +220,14 @@ Result<void> RunningFiles::keep_log(Random& random) {
       continue;
     }
     kept_[path] = {.size = entry.size};
+  }
+  if (first.value_or(0) > 0) {
+    // A server that had lost them would not run.
+    return Error{
+        Errc::kUnsupported,
+        fmt::format("{}: the log begins with chunk {}: older ones are in an archive, which "
+                    "is not looked at",
+                    directory_.string(), *first)};
   }
   return {};
 }

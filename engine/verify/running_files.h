@@ -21,8 +21,8 @@ namespace verger::verify {
 class RunningFiles final : public FileSystem {
  public:
   /// `below` outlives it. `scratch` gets the copy of one chunk, and is made when missing. Errors:
-  /// kUnavailable (the files change faster than they can be looked at: try again), and those of
-  /// reading.
+  /// kUnavailable (the files change faster than they can be looked at: try again), kUnsupported
+  /// (transformed chunks; older ones are in an archive), and those of reading.
   static Result<std::unique_ptr<RunningFiles>> open(FileSystem& below, const Path& directory,
                                                     const Path& index_directory,
                                                     const Path& scratch, Random& random);

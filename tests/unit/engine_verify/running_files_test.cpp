@@ -148,6 +148,27 @@ TEST_F(RunningDatabase, ALastChunkThatIsNoLongerThereMakesItWorthless) {
   EXPECT_THAT(whole.error().message, HasSubstr("replaced"));
 }
 
+TEST_F(RunningDatabase, WhatCannotBeReadIsNotCalledDamaged) {
+  const auto opened = [this] {
+    return RunningFiles::open(disk, "/db", "/db/index", "/tmp", random);
+  };
+  auto content = value(read_file(disk, "/db/chunk-000001.000000"));
+  const auto plain = content;
+  content.at(34) = std::byte{4};  // a version in which the data may be transformed
+  content.at(35) = std::byte{1};
+  ok(disk.set_read_only("/db/chunk-000001.000000", false));
+  ok(write_file_durably(disk, "/db/chunk-000001.000000", content));
+  const auto transformed = opened();
+  ASSERT_FALSE(transformed);
+  EXPECT_EQ(transformed.error().code, Errc::kUnsupported) << transformed.error().message;
+  ok(write_file_durably(disk, "/db/chunk-000001.000000", plain));
+  ok(disk.rename("/db/chunk-000000.000000", "/elsewhere"));
+  const auto archived = opened();
+  ASSERT_FALSE(archived);
+  EXPECT_EQ(archived.error().code, Errc::kUnsupported);
+  EXPECT_THAT(archived.error().message, HasSubstr("begins with chunk 1"));
+}
+
 TEST_F(RunningDatabase, TablesThatAreRemovedMeanwhileAreHeld) {
   const auto files = look();
   EXPECT_EQ(files->held_bytes(), 0U);
