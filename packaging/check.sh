@@ -21,7 +21,8 @@ inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONT
   LC_ALL=C.UTF-8 "$@"; }
 
 step "making a Debian 12 tree ..."
-mmdebstrap --quiet --variant=apt --mode=root bookworm "$root"
+# With the lists of packages, for the dependencies.
+mmdebstrap --quiet --variant=apt --mode=root --skip=cleanup/apt/lists bookworm "$root"
 mkdir "$root/packages"
 cp "$packages"/*.deb "$root/packages"
 
