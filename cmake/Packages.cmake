@@ -80,9 +80,9 @@ foreach(component controller agent cli)
   string(TOUPPER ${component} upper)
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME verger-${component})
 endforeach()
-set(CPACK_DEBIAN_CONTROLLER_PACKAGE_DEPENDS "systemd, ca-certificates, tzdata")
+set(CPACK_DEBIAN_CONTROLLER_PACKAGE_DEPENDS "systemd, procps, ca-certificates, tzdata")
 set(CPACK_DEBIAN_CONTROLLER_PACKAGE_RECOMMENDS verger-cli)
-set(CPACK_DEBIAN_AGENT_PACKAGE_DEPENDS "systemd, ca-certificates")
+set(CPACK_DEBIAN_AGENT_PACKAGE_DEPENDS "systemd, procps, ca-certificates")
 set(CPACK_COMPONENT_CONTROLLER_DESCRIPTION
   "Maintenance of EventStoreDB and KurrentDB clusters: the controller\nvergerd observes clusters, plans maintenance, executes it and keeps a journal of it.")
 set(CPACK_COMPONENT_AGENT_DESCRIPTION

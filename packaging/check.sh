@@ -12,6 +12,7 @@ finish() {
   local pid
   for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
   wait
+  ! mountpoint -q "$root/proc" || umount "$root/proc"
   rm -rf --one-file-system "$root"
 }
 trap finish EXIT
@@ -38,6 +39,8 @@ install_packages() {
 
 step "installing ..."
 install_packages
+# As on a machine that runs; the installation did without.
+mount -t proc proc "$root/proc"
 version=$(dpkg-deb -f "$packages"/verger-cli_*.deb Version)
 for program in vergerd verger-agent verger-redact verger-db verger; do
   [ "$(inside "$program" --version)" = "$program $version" ] || fail "$program --version"
