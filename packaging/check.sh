@@ -90,7 +90,7 @@ stop_last() {
 
 step "starting vergerd as its unit does ..."
 start vergerd.service verger VERGER_PORT=0
-wait_for 'msg=serving' vergerd.service
+wait_for 'msg="serving"' vergerd.service
 url=$(sed -n 's#.*url=\(http://[0-9.:]*\).*#\1#p' "$root/vergerd.service.out" | tail -n 1)
 inside verger --controller "$url" version | grep -qx "vergerd $version" || fail "verger version"
 
@@ -111,7 +111,7 @@ for file in admin-token api.pem agents-ca.pem; do
 done
 [ "$(inside stat -c '%U:%G %a' /etc/verger/vergerd.yaml)" = "root:verger 640" ] || fail "vergerd.yaml after init"
 start vergerd.service verger VERGER_PORT=0 VERGER_HOST=127.0.0.1
-wait_for 'msg=serving' vergerd.service
+wait_for 'msg="serving"' vergerd.service
 url=$(sed -n 's#.*url=https://[0-9.]*\(:[0-9]*\).*#https://127.0.0.1\1#p' "$root/vergerd.service.out" | tail -n 1)
 fingerprint=$(sed -n 's/.*--ca-fingerprint \([0-9a-f]*\).*/\1/p' "$root/init.log")
 quietly login.log home sh -c \
@@ -139,7 +139,7 @@ install_packages
 grep -q "changed by the operator" "$root/etc/verger/vergerd.yaml" || fail "the configuration was replaced"
 stop_last
 start vergerd.service verger VERGER_PORT=0 VERGER_HOST=127.0.0.1
-wait_for 'msg=serving' vergerd.service
+wait_for 'msg="serving"' vergerd.service
 stop_last
 
 step "removing ..."
