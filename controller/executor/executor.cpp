@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cluster/identity.h"
-#include "controller/cluster/prometheus.h"
+#include "controller/cluster/own_queries.h"
 #include "controller/executor/detail/by_prefix.h"
 #include "controller/executor/detail/executor_impl.h"
 #include "controller/executor/events.h"
@@ -208,7 +208,12 @@ net::awaitable<Result<std::expected<StoredPlan, PlanRefused>>> Executor::make_pl
   if (const auto* hours = impl->core->parts.hours) {
     snapshot.hours = hours->hours(config, policy.name, snapshot.taken_at);
   }
-  snapshot.queries = co_await ask_queries(impl->core->parts.network, policy.gates.queries);
+  if (!policy.gates.queries.empty()) {
+    snapshot.queries =
+        co_await answer_queries(impl->core->parts.network, impl->core->own_queries,
+                                std::make_shared<Peers>(impl->core->parts.network, config),
+                                policy.gates.queries, std::chrono::milliseconds(0));
+  }
   VERGER_CO_RETURN_IF_ERROR(impl->learn_identity(config, snapshot));
   if (const auto* preflight =
           impl->core->parts.kinds.find_preflight(planner::operation_name(policy))) {

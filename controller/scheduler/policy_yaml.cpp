@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "controller/cluster/own_queries.h"
 #include "controller/scheduler/detail/yaml_fields.h"
 #include "controller/scheduler/notification_format.h"
 #include "controller/scheduler/schedule_policy.h"
@@ -424,13 +425,29 @@ class PolicyReader {
         problems_.push_back(
             {line_of(each), "a query needs name, url, query, and at_least, at_most or both"});
       }
-      if (!http::parse_endpoint(out.url)) {
+      if (out.url == kOwnQueries) {
+        check_own_query(fields, out);
+      } else if (!http::parse_endpoint(out.url)) {
         fields.problem(fields.get("url"),
                        fmt::format("gates.queries.url is \"{}\"; it takes the address of a "
-                                   "Prometheus server, such as http://127.0.0.1:9090",
-                                   out.url));
+                                   "Prometheus server, such as http://127.0.0.1:9090, or {}",
+                                   out.url, kOwnQueries));
       }
       policy_.plan.gates.queries.push_back(std::move(out));
+    }
+  }
+
+  void check_own_query(YamlFields& fields, const planner::QueryBlocker& query) {
+    if (!is_own_query(query.query)) {
+      fields.problem(fields.get("query"),
+                     fmt::format("gates.queries.query is \"{}\"; of {} it takes {}", query.query,
+                                 kOwnQueries, own_queries_text()));
+    } else if (operation_->max_age_ms != nullptr) {
+      // Its own runs make what the age is of.
+      fields.problem(fields.get("query"),
+                     fmt::format("a policy of operation {} does not wait for {}: its runs are what "
+                                 "ends the wait",
+                                 operation_->name, query.query));
     }
   }
 

@@ -88,7 +88,7 @@ void queries(const Look& look, States& out) {
                                   unknown ? fmt::format("query {}: {}", query.name, query.problem)
                                           : fmt::format("query {} gives {}, the limit is {}",
                                                         query.name, query.value, query.limit),
-                                  unknown ? "check the query and the Prometheus server" : "wait"),
+                                  unknown ? "check the query, and what answers it" : "wait"),
                            unknown ? "unknown" : query.value, query.limit));
   }
 }

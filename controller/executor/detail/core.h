@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/cluster/own_queries.h"
 #include "controller/executor/executor.h"
 #include "controller/executor/gate_board.h"
 #include "controller/executor/run_snapshot.h"
@@ -97,6 +98,7 @@ struct Core {
   std::map<std::string, std::shared_ptr<Run>, std::less<>> runs;  ///< those not ended
   std::map<std::string, std::shared_ptr<const RunSummary>, std::less<>> ended;
   PlanBook plans;
+  std::shared_ptr<OwnQueries> own_queries = std::make_shared<OwnQueries>();
 
   /// Journals and folds in. Errors: the journal's; kRefused also sets `stopping`.
   Result<void> record(Run& run, std::vector<RunEvent> events);

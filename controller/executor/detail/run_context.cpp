@@ -9,7 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
 
-#include "controller/cluster/prometheus.h"
+#include "controller/cluster/own_queries.h"
 #include "controller/executor/detail/node_watch.h"
 #include "controller/executor/detail/waker.h"
 #include "controller/executor/events.h"
@@ -104,8 +104,13 @@ net::awaitable<planner::ClusterSnapshot> RunContext::look(const planner::Step& s
   const auto config = cluster();
   auto snapshot = co_await core_->observer.take(config, Depth::kThorough);
   check();
-  if (const auto& queries = run_->state.plan->policy.gates.queries; !queries.empty()) {
-    snapshot.queries = co_await ask_queries(core_->parts.network, queries);
+  const auto& queries = run_->state.plan->policy.gates.queries;
+  if (!queries.empty() &&
+      std::ranges::find(step.gates, "queries", &planner::Gate::name) != step.gates.end()) {
+    constexpr std::chrono::minutes kRemembered{1};
+    snapshot.queries = co_await answer_queries(
+        core_->parts.network, core_->own_queries,
+        std::make_shared<Peers>(core_->parts.network, config), queries, kRemembered);
     check();
   }
   complete(snapshot, config);

@@ -127,6 +127,23 @@ gates:
   EXPECT_NE(text.find("it takes the address of a Prometheus server"), std::string::npos) << text;
 }
 
+TEST(PolicyYaml, ReadsQueriesThatVergerdAnswers) {
+  const std::string query =
+      "gates:\n  queries:\n    - {name: b, url: vergerd, query: verified_backup_age_hours, "
+      "at_most: 24}\n";
+  const auto policy = parse_schedule_policy("name: a\nclusters: [b]\n" + query);
+  ASSERT_TRUE(policy.has_value()) << to_text(policy.error());
+  EXPECT_EQ(policy->plan.gates.queries.at(0).url, "vergerd");
+  EXPECT_THAT(problems("name: a\nclusters: [b]\ngates:\n  queries:\n    - {name: b, url: vergerd, "
+                       "query: up, at_most: 1}\n"),
+              HasSubstr("line 5: gates.queries.query is \"up\"; of vergerd it takes "
+                        "verified_backup_age_hours"));
+  EXPECT_THAT(
+      problems("name: a\nclusters: [b]\noperation: backup\nbackup: {repository: main}\n" + query),
+      HasSubstr("line 7: a policy of operation backup does not wait for "
+                "verified_backup_age_hours: its runs are what ends the wait"));
+}
+
 TEST(PolicyYaml, NamesTheNearestKeyAndItsLine) {
   EXPECT_EQ(problems("name: a\nclusters: [b]\nshedule:\n  - {cron: '0 0 * * *', zone: UTC}\n"),
             "line 3: shedule is not a key here; did you mean schedule?");
