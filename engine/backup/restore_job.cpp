@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/backup/detail/file_copy.h"
+#include "engine/backup/detail/index_choice.h"
 #include "engine/backup/detail/page_cache.h"
 #include "engine/backup/detail/restore_files.h"
 #include "engine/backup/detail/restore_place.h"
@@ -141,7 +142,16 @@ class FileWork {
 }  // namespace
 
 struct RestoreJob::State {
-  enum class Phase : std::uint8_t { kBegin, kCopy, kSwitch, kVerify, kOpen, kFinish, kDone };
+  enum class Phase : std::uint8_t {
+    kBegin,
+    kCopy,
+    kSwitch,
+    kVerify,
+    kOpen,
+    kIndex,
+    kFinish,
+    kDone
+  };
 
   State(FileSystem& files, BlobStore& store_in, Manifest manifest_in, RestoreOptions options_in,
         Clock& clock_in, Random& random_in, Log& log_in, scavenge::ParallelRunner& runner_in)
@@ -154,7 +164,18 @@ struct RestoreJob::State {
         log(log_in),
         runner(runner_in),
         place(disk, options.directory, options.index()),
-        files_to_place(detail::new_files_of(manifest)) {}
+        files_to_place(detail::new_files_of(manifest)) {
+    // Tables come last: by then it is known how fast the rest was.
+    std::vector<NewFile> tables;
+    std::erase_if(files_to_place, [&tables](NewFile& file) {
+      const bool is_table = detail::is_index_table(file.entry);
+      if (is_table) {
+        tables.push_back(std::move(file));
+      }
+      return is_table;
+    });
+    std::ranges::move(tables, std::back_inserter(files_to_place));
+  }
 
   FileSystem& disk;
   BlobStore& store;
@@ -173,6 +194,9 @@ struct RestoreJob::State {
   std::uint64_t resumed = 0;
   std::vector<std::size_t> waiting;  ///< of files_to_place, the next one last
   std::vector<FileWork> running;
+  Monotonic copy_began{};
+  std::string choice;
+  std::optional<detail::IndexFromLog> index;
 
   Result<void> begin() {
     VERGER_RETURN_IF_ERROR(make_directories_durably(disk, options.directory));
@@ -199,14 +223,22 @@ struct RestoreJob::State {
     if (stored.phase != RestorePlace::Phase::kFinishing) {
       stored.keep_old = options.keep_old;
     }
+    if (stored.phase == RestorePlace::Phase::kStaging && options.index_from == IndexSource::kLog) {
+      stored.index_from_log = true;
+    }
     if (stored.phase == RestorePlace::Phase::kFinishing) {
       phase = Phase::kFinish;
       return {};
     }
     VERGER_RETURN_IF_ERROR(select_files());
     VERGER_RETURN_IF_ERROR(check_space());
+    if (stored.index_from_log) {
+      leave_tables_out();
+      choice = "made from the log";
+    }
     VERGER_RETURN_IF_ERROR(place.save(stored));
     progress = {.phase = "copy", .done = resumed, .total = resumed + bytes_of(waiting)};
+    copy_began = clock.monotonic();
     phase = Phase::kCopy;
     return {};
   }
@@ -296,7 +328,9 @@ struct RestoreJob::State {
     std::uint64_t in_index = kSpareSpace;
     for (const auto i : waiting) {
       const auto& entry = files_to_place[i].entry;
-      (detail::is_of_index(entry.path) ? in_index : in_database) += entry.size;
+      // What is made from the log is sorted in pieces first.
+      const auto times = stored.index_from_log && detail::is_index_table(entry) ? 2U : 1U;
+      (detail::is_of_index(entry.path) ? in_index : in_database) += times * entry.size;
     }
     VERGER_TRY(const bool shared, detail::share_volume(disk, options.directory, options.index()));
     if (shared) {
@@ -322,7 +356,13 @@ struct RestoreJob::State {
   /// Works on waiting files until all are done.
   template <class Begin>
   Result<bool> step_files(std::uint64_t most, Begin begin_work) {
+    const bool chooses =
+        phase == Phase::kCopy && options.index_from == IndexSource::kFaster && choice.empty();
     while (running.size() < std::max<std::size_t>(options.lanes, 1) && !waiting.empty()) {
+      if (chooses && detail::is_index_table(files_to_place[waiting.back()].entry) &&
+          !running.empty()) {
+        break;  // what runs ends first
+      }
       const auto next = waiting.back();
       waiting.pop_back();
       VERGER_TRY(auto work, begin_work(files_to_place[next]));
@@ -348,7 +388,45 @@ struct RestoreJob::State {
     return running.empty() && waiting.empty();
   }
 
+  void leave_tables_out() {
+    // They are the last ones of files_to_place, so that the other indices stay valid.
+    std::erase_if(
+        waiting, [this](std::size_t i) { return detail::is_index_table(files_to_place[i].entry); });
+    std::erase_if(files_to_place,
+                  [](const NewFile& file) { return detail::is_index_table(file.entry); });
+  }
+
+  /// Only the tables are still to be copied, and it is not decided yet.
+  [[nodiscard]] bool has_to_choose() const {
+    return options.index_from == IndexSource::kFaster && choice.empty() &&
+           stored.phase == RestorePlace::Phase::kStaging && !stored.index_from_log &&
+           running.empty() && !waiting.empty() &&
+           std::ranges::all_of(waiting, [this](std::size_t i) {
+             return detail::is_index_table(files_to_place[i].entry);
+           });
+  }
+
+  Result<void> choose_index() {
+    const detail::CopyMeasured copied{
+        .bytes = progress.done - resumed,
+        .seconds = std::chrono::duration<double>(clock.monotonic() - copy_began).count(),
+        .left = bytes_of(waiting)};
+    VERGER_TRY(auto chosen, detail::choose_index(disk, place, manifest, copied, clock, random));
+    choice = std::move(chosen.text);
+    log.info("the restored index", {{"backup", manifest.id}, {"choice", choice}});
+    if (chosen.from_log) {
+      stored.index_from_log = true;
+      VERGER_RETURN_IF_ERROR(place.save(stored));
+      progress.total -= bytes_of(waiting);
+      leave_tables_out();
+    }
+    return {};
+  }
+
   Result<void> copy(std::uint64_t most) {
+    if (has_to_choose()) {
+      VERGER_RETURN_IF_ERROR(choose_index());
+    }
     VERGER_TRY(const bool done, step_files(most, [this](const NewFile& file) {
                  return FileWork::copy(disk, store, file, place.staged(file.entry.path));
                }));
@@ -397,7 +475,7 @@ struct RestoreJob::State {
   Result<void> open() {
     log::LogOptions how;
     how.chunk_size = manifest.positions.chunk_size;
-    const auto opened =
+    auto opened =
         log::TransactionLog::open(disk, options.directory, how, clock, random, null_log());
     if (!opened) {
       return opened.error().within(
@@ -410,6 +488,27 @@ struct RestoreJob::State {
           fmt::format("{}: the restored log ends at {}, the backup's at {}",
                       options.directory.string(), (*opened)->end(), manifest.positions.writer)};
     }
+    if (stored.index_from_log) {
+      index.emplace(disk, options.index(), *std::move(opened), manifest.positions.end, clock,
+                    random);
+      progress = {.phase = "index", .done = 0, .total = 0};
+      phase = Phase::kIndex;
+      return {};
+    }
+    return everything_is_there();
+  }
+
+  Result<void> make_index(Budget budget) {
+    VERGER_TRY(const bool done, index->step(budget));
+    if (!done) {
+      return {};
+    }
+    index.reset();
+    VERGER_FAILPOINT("restore.after-index");
+    return everything_is_there();
+  }
+
+  Result<void> everything_is_there() {
     stored.phase = RestorePlace::Phase::kFinishing;
     VERGER_RETURN_IF_ERROR(place.save(stored));
     VERGER_FAILPOINT("restore.before-finish");
@@ -430,6 +529,8 @@ struct RestoreJob::State {
         return verify(most);
       case Phase::kOpen:
         return open();
+      case Phase::kIndex:
+        return make_index(budget);
       case Phase::kFinish:
         VERGER_RETURN_IF_ERROR(place.finish(stored));
         phase = Phase::kDone;
@@ -456,6 +557,8 @@ Result<StepOutcome> RestoreJob::step(Budget budget) {
 
 const RestoreProgress& RestoreJob::progress() const { return state_->progress; }
 std::uint64_t RestoreJob::resumed_bytes() const { return state_->resumed; }
+const std::string& RestoreJob::index_choice() const { return state_->choice; }
+bool RestoreJob::rebuilds_index() const { return state_->stored.index_from_log; }
 bool RestoreJob::replaces_files() const {
   return state_->phase > State::Phase::kCopy ||
          state_->stored.phase != RestorePlace::Phase::kStaging;

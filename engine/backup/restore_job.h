@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "engine/backup/blob_store.h"
@@ -15,6 +16,13 @@
 
 namespace verger::backup {
 
+/// Where the index tables of a restored database come from.
+enum class IndexSource : std::uint8_t {
+  kBackup,  ///< they are restored like everything else
+  kLog,     ///< they are made from the restored log
+  kFaster,  ///< the one of both that takes less time, as measured (RestoreJob::index_choice())
+};
+
 struct RestoreOptions {
   Path directory;        ///< made when it is missing
   Path index_directory;  ///< empty: "<directory>/index"
@@ -27,6 +35,7 @@ struct RestoreOptions {
   /// looked at.
   bool verify_after = true;
   std::size_t lanes = 1;
+  IndexSource index_from = IndexSource::kBackup;
 
   [[nodiscard]] Path index() const {
     return index_directory.empty() ? directory / "index" : index_directory;
@@ -47,6 +56,9 @@ struct RestoreProgress {
 /// cuts it there when it is started. A restore that was interrupted is resumed by a new job with
 /// the same generation and directories.
 ///
+/// Index tables that are made from the log are made once everything else is in place and verified.
+/// A server that was started before they are complete makes them itself.
+///
 /// Errors: kRefused (a server has the directory open, the lock, another generation's unfinished
 /// restore, an unfinished way back, files that an earlier restore of this generation kept),
 /// kNoSpace (of either volume, before anything is copied), kNotFound and kCorruption (the backup;
@@ -63,6 +75,10 @@ class RestoreJob final : public Job {
   [[nodiscard]] const RestoreProgress& progress() const;
   /// The bytes that an interrupted restore had copied already.
   [[nodiscard]] std::uint64_t resumed_bytes() const;
+  /// What the index tables were made from, and why, for people; empty: they are the backup's, and
+  /// nothing was to be chosen, or not yet.
+  [[nodiscard]] const std::string& index_choice() const;
+  [[nodiscard]] bool rebuilds_index() const;
   /// The database is touched from the next step on, or was already: to be carried to its end, or
   /// reverted (kept_files.h).
   [[nodiscard]] bool replaces_files() const;

@@ -109,6 +109,7 @@ Result<std::optional<RestorePlace::Progress>> RestorePlace::load() const {
     progress.keep_old = json.at("keepOld").get<bool>();
     progress.old = json.at("old").get<std::vector<std::string>>();
     progress.from_kept = json.value("fromKept", false);
+    progress.index_from_log = json.value("indexFromLog", false);
     return std::optional(std::move(progress));
   } catch (const std::exception& error) {
     return Error{Errc::kCorruption,
@@ -125,6 +126,7 @@ Result<void> RestorePlace::save(const Progress& progress) const {
                      {"phase", kPhaseNames[static_cast<std::size_t>(progress.phase)]},
                      {"keepOld", progress.keep_old},
                      {"fromKept", progress.from_kept},
+                     {"indexFromLog", progress.index_from_log},
                      {"old", progress.old}};
   const auto text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   return write_file_durably(disk_, state_path(), as_bytes(text));

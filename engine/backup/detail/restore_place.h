@@ -45,6 +45,8 @@ class RestorePlace {
     std::vector<std::string> old;
     /// While reverting: the old files are those that a finished restore kept.
     bool from_kept = false;
+    /// The index tables are made from the log, not restored.
+    bool index_from_log = false;
   };
   /// nullopt: no restore is unfinished. Errors: kCorruption, kIo.
   Result<std::optional<Progress>> load() const;

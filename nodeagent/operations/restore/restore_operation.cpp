@@ -111,7 +111,8 @@ class RestoreOperation final : public JobOperation {
                             .keep_old = parameters.keep_old,
                             .threads = static_cast<std::size_t>(parameters.threads),
                             .same_directory = !parameters.other_node,
-                            .host = repositories_->access().host},
+                            .host = repositories_->access().host,
+                            .index_from = backup::IndexSource::kFaster},
         files);
   }
 

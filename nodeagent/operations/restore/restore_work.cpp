@@ -48,6 +48,7 @@ Result<void> RestoreWork::open() {
   options.index_directory = target_.index_directory;
   options.keep_old = target_.keep_old;
   options.lanes = target_.threads;
+  options.index_from = target_.index_from;
   runner_ = scavenge::make_thread_runner(static_cast<int>(target_.threads));
   const auto& access = repositories_->access();
   job_ = std::make_unique<backup::RestoreJob>(files_, *source_->repository->store,

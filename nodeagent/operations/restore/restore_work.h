@@ -37,6 +37,7 @@ class RestoreWork final : public MeteredJob {
     /// The directory must be the one that the generation was made of, if that was on this machine.
     bool same_directory = false;
     std::string host{};  ///< of this machine
+    backup::IndexSource index_from = backup::IndexSource::kBackup;
   };
   RestoreWork(std::shared_ptr<const Repositories> repositories, api::BackupTarget from,
               std::string generation, Target target, FileSystem& files);
