@@ -12,6 +12,7 @@
 #include "controller/api/detail/removal_rounds.h"
 #include "controller/executor/events.h"
 #include "controller/executor/run_snapshot.h"
+#include "controller/executor/step_kind.h"
 #include "controller/journal/chain.h"
 #include "controller/journal/sealed_snapshots.h"
 #include "controller/scheduler/delivery_book.h"
@@ -152,7 +153,8 @@ struct Retention::Impl {
     const auto limit = ago(parts.rules.runs);
     std::map<std::string, std::size_t> newer;  ///< ended ones, by cluster
     for (const auto& run : parts.runs.runs("")) {
-      if (!has_ended(run->status)) {
+      // What it says of older data is needed as long as there are backups, whose age is not known.
+      if (!has_ended(run->status) || run->kept.contains(std::string(kOlderDataNoteValue))) {
         continue;
       }
       const auto count = newer[run->cluster]++;

@@ -115,8 +115,11 @@ std::vector<std::string> Executor::Impl::notes_on_older_data(std::string_view cl
   std::vector<std::string> out;
   const auto add = [&](std::string_view of, const auto& values) {
     const auto found = values.find(std::string(kOlderDataNoteValue));
-    if (of == cluster && found != values.end()) {
-      out.push_back(steps::parsed_or_empty(found->second).value("note", std::string()));
+    auto note = of != cluster || found == values.end()
+                    ? std::string()
+                    : steps::parsed_or_empty(found->second).value("note", std::string());
+    if (!note.empty()) {
+      out.push_back(std::move(note));
     }
   };
   for (const auto& [id, run] : core->ended) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "engine/base/clock.h"
@@ -45,6 +47,26 @@ Policy as_online_scavenge(const Policy& policy) {
   auto& scavenge = scavenge_of(out);
   scavenge.strategy = Strategy::kRolling;
   scavenge.leader = LeaderRule::kInPlace;
+  return out;
+}
+
+/// The id of the repository that backups are deleted in, by the names of the nodes whose agents
+/// have it: what the controller's preflight has seen.
+std::map<std::string, std::string, std::less<>> repositories_of(const ClusterSnapshot& snapshot) {
+  std::map<std::string, std::string, std::less<>> out;
+  const auto* facts = snapshot.preflight ? snapshot.preflight->facts.as_object() : nullptr;
+  if (facts == nullptr) {
+    return out;
+  }
+  const auto found = facts->find("repositories");
+  if (found == facts->end() || found->second.as_object() == nullptr) {
+    return out;
+  }
+  for (const auto& [node, id] : *found->second.as_object()) {
+    if (id.as_string() != nullptr) {
+      out.emplace(node, *id.as_string());
+    }
+  }
   return out;
 }
 
@@ -102,10 +124,12 @@ class RedactionStages {
       }
       add_node(*order_.leader);
     }
-    plan_.stages.push_back(confirm_stage());
+    for (const auto* node : order_.included()) {
+      plan_.stages.push_back(confirm_stage(*node));
+    }
     plan_.stages.push_back(backups_stage());
     if (!wanted_.expire_backups.empty()) {
-      add_expiry(order_.followers.empty() ? *order_.leader : *order_.followers.front());
+      add_expiry();
     }
     add_notes();
     return std::move(plan_);
@@ -254,25 +278,27 @@ class RedactionStages {
            static_cast<std::int32_t>(order_.voters / 2 + 1);
   }
 
-  Stage confirm_stage() const {
-    auto stage = stage_of("confirm", "look at all nodes again", wanted_.redact_deadline_ms);
-    stage.on_failure = FailureRule::kSkipNode;
-    for (const auto* node : order_.included()) {
-      Step step;
-      step.id = joined("confirm-", node->name);
-      step.kind = std::string(redaction_steps::kConfirm);
-      step.node = node->name;
-      step.parameters = check_parameters(*node);
-      step.gates = order_.digest_gates();
-      step.act = joined("have the agent of ", node->name, " look for the events once more");
-      step.observe = "all of them are redacted";
-      step.reason =
-          "a node that was filled again meanwhile, from one that was not redacted yet, has the "
-          "data again";
-      step.attempts = kAttemptsToRedact;
-      step.expected = {500, 60'000};
-      stage.groups.push_back(alone(std::move(step)));
+  /// One for each node: where one cannot be looked at, the others are.
+  Stage confirm_stage(const NodeSnapshot& node) const {
+    Step step;
+    step.id = joined("confirm-", node.name);
+    step.kind = std::string(redaction_steps::kConfirm);
+    step.node = node.name;
+    if (ways_.is_online(node)) {
+      step.parameters.emplace("online", true);
     }
+    step.gates = order_.digest_gates();
+    step.act = joined("have the agent of ", node.name, " look for the records once more");
+    step.observe = "all of them are redacted";
+    step.reason =
+        "a node that was filled again meanwhile, from one that was not redacted yet, has the data "
+        "again";
+    step.attempts = kAttemptsToRedact;
+    step.expected = {500, 60'000};
+    auto stage =
+        stage_of(step.id, joined("look at ", node.name, " again"), wanted_.redact_deadline_ms);
+    stage.on_failure = FailureRule::kSkipNode;
+    stage.groups.push_back(alone(std::move(step)));
     return stage;
   }
 
@@ -291,9 +317,16 @@ class RedactionStages {
     return stage;
   }
 
-  /// A backup without the data has to be there before the others go.
-  void add_expiry(const NodeSnapshot& source) {
+  /// A backup without the data has to be there before the others go. It is made on the first node
+  /// in the order that has the repository; without any the preflight refuses the plan.
+  void add_expiry() {
     const auto& repository = wanted_.expire_backups;
+    const auto known = repositories_of(order_.snapshot);
+    const auto nodes = order_.included();
+    const auto found = std::ranges::find_if(
+        nodes, [&known](const NodeSnapshot* node) { return known.contains(node->name); });
+    const auto& source = found == nodes.end() ? *nodes.front() : **found;
+    const auto id = known.find(source.name);
     const auto add = [&](std::string_view prefix, std::string_view kind, std::string title,
                          Json::Object parameters, std::string act, std::string observe) {
       Step step;
@@ -302,6 +335,9 @@ class RedactionStages {
       step.node = source.name;
       step.parameters = std::move(parameters);
       step.parameters.emplace("repository", repository);
+      if (id != known.end()) {
+        step.parameters.emplace("repositoryId", id->second);
+      }
       step.parameters.emplace("onClose", to_string(policy_.pauses.on_close));
       step.parameters.emplace("onPause", to_string(policy_.pauses.on_pause));
       step.gates = order_.digest_gates();
@@ -328,7 +364,7 @@ class RedactionStages {
         "have its agent read all of the new backup", "nothing in it is damaged");
     add("expire", redaction_steps::kExpire, "delete the backups that may hold the data",
         {{"made", source.name}},
-        joined("delete the backups in ", repository,
+        joined("delete the backups of this cluster in ", repository,
                " that were made before, and that end behind the first of the events"),
         "they are no longer listed; their content goes with the first deletion a day later");
   }
@@ -340,19 +376,17 @@ class RedactionStages {
     if (ways_.all_offline()) {
       plan_.notes.push_back(
           "each node is stopped meanwhile: clients connected to it go elsewhere, and until it is "
-          "back "
-          "another voter must not fail");
+          "back another voter must not fail");
     } else if (!ways_.all_online()) {
       plan_.notes.push_back(
           "a node that is not redacted while it runs is stopped meanwhile: clients connected to it "
           "go elsewhere, and until it is back another voter must not fail");
     }
     if (!wanted_.expire_backups.empty()) {
-      plan_.notes.push_back(
-          fmt::format("ALL BACKUPS IN {} THAT MAY HOLD THE DATA ARE DELETED, once a new one was "
-                      "verified; there "
-                      "is no way back to a state from before it",
-                      wanted_.expire_backups));
+      plan_.notes.push_back(fmt::format(
+          "ALL BACKUPS OF THIS CLUSTER IN {} THAT MAY HOLD THE DATA ARE DELETED, once a "
+          "new one was verified; there is no way back to a state from before it",
+          wanted_.expire_backups));
     }
     plan_.notes.push_back(
         "not reached: backups and disk snapshots, links and what projections made of the events, "
@@ -398,6 +432,21 @@ void add_why_not_online(Refusal& refusal, const RedactionOrder& ways, const Poli
   }
 }
 
+/// Its files are still to be changed by the scavenge, whose state names them. One that runs ends by
+/// itself: the gates wait for it.
+void add_unfinished_scavenge(const NodeSnapshot& node, const std::string& cluster,
+                             std::vector<Refusal>& out) {
+  if (!node.agent || !node.agent->unfinished || node.scavenge_running.value_or(false)) {
+    return;
+  }
+  const auto& unfinished = *node.agent->unfinished;
+  out.push_back(
+      {"scavenge-unfinished", node.name,
+       fmt::format("its scavenge to point {} is unfinished ({})", unfinished.point.number,
+                   unfinished.stage),
+       fmt::format("finish it first: verger plan scavenge {}, and the run of that plan", cluster)});
+}
+
 std::vector<Refusal> redaction_refusals(const RedactionOrder& ways, const Policy& policy,
                                         const History& history) {
   const auto& wanted = redaction_of(policy);
@@ -416,6 +465,7 @@ std::vector<Refusal> redaction_refusals(const RedactionOrder& ways, const Policy
         wanted.strategy == RedactionStrategy::kOnline && !against.message.empty()) {
       out.push_back(std::move(against));
     }
+    add_unfinished_scavenge(*node, ways.offline.snapshot.cluster, out);
   }
   for (auto& problem : RedactionPolicy::operation().check(policy)) {
     out.push_back({"event-refused", "", std::move(problem.message), std::move(problem.hint)});

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <iterator>
 
 #include "planner/detail/make_field.h"
 #include "planner/operation.h"
@@ -108,7 +109,9 @@ std::int64_t time_at_redaction_ms(const Policy& /*policy*/,
                                   std::span<const PastDuration> durations) {
   std::int64_t out = 0;
   for (const auto& past : durations) {
-    out += past.kind == redaction_steps::kRedact ? past.duration_ms : 0;
+    out += std::ranges::find(kRedactionWork, past.kind) != std::end(kRedactionWork)
+               ? past.duration_ms
+               : 0;
   }
   return out;
 }

@@ -24,23 +24,26 @@ inline constexpr std::string_view kRedact = "offline_redaction";
 /// is the former one or the redacted one. Parameters: `onClose`, `onPause`.
 inline constexpr std::string_view kRedactOnline = "online_redaction";
 /// On a node, after all are redacted: whether it still is. One that was filled again meanwhile from
-/// a node that was not redacted yet has the data again: a difference. Parameters: `events`,
-/// `metadata`, `online`.
+/// a node that was not redacted yet has the data again: a difference. Where there is none it leaves
+/// kConfirmedValue + NODE. It goes by the agreed list. Parameters: `online`.
 inline constexpr std::string_view kConfirm = "redaction_confirm";
 /// On the cluster: which backups the agents know that may hold the data. It deletes none. Leaves
 /// kBackupsValue. Parameters: none.
 inline constexpr std::string_view kBackups = "redaction_backups";
 
-/// On a node, whose agent deletes those of them that are in the repository, once the run's new
-/// backup of node `made` is there and was found sound. Parameters: `made`, `repository`.
+/// On a node, whose agent deletes those of them that this cluster made in the repository, once node
+/// `made` is confirmed, and the run's new backup of it is there and was found sound. Parameters:
+/// `made`, `repository`, `repositoryId` (without it the repository was empty: nothing is deleted).
 inline constexpr std::string_view kExpire = "redaction_expire";
 
 /// In plans of restores and growths, which have it under this name: planner/restore.
 inline constexpr std::string_view kRedactAgain = "redaction_again";
 
 // --- values of the run
-/// {"backups": [{"generation", "repository", ...}]}: what kBackups found
+/// {"backups": [{"generation", "repository_id", "cluster"}]}: what kBackups found
 inline constexpr std::string_view kBackupsValue = "redaction/backups";
+/// The look at the end found all of the node's records redacted
+inline constexpr std::string_view kConfirmedValue = "redaction/confirmed/";
 /// {"list", "to_do", "missing"}: what the node has of the events
 inline constexpr std::string_view kFoundValue = "redaction/found/";
 /// {"list"}: of all nodes, in the format of docs/formats/redactions.md

@@ -10,6 +10,7 @@
 #include "planner/growth/growth_steps.h"
 #include "planner/resize/resize_order.h"
 #include "planner/resize/resize_steps.h"
+#include "planner/restore/redact_again.h"
 #include "planner/restore/restore_order.h"
 #include "planner/restore/restore_steps.h"
 
@@ -56,6 +57,9 @@ class Resizing {
     stage_.groups.push_back(on_each(order_.joins, &Resizing::prepare));
     stage_.groups.push_back(on_each(order_.joins, &Resizing::stop_new));
     stage_.groups.push_back(on_each(order_.joins, &Resizing::restore));
+    if (order_.restore()->redactions > 0) {
+      stage_.groups.push_back(on_each(order_.joins, &Resizing::redact_again));
+    }
     add_sizes();
     stage_.groups.push_back(alone(settled("settle")));
     // What its service makes of the size shows itself once it runs, and with the first of them no
@@ -182,6 +186,10 @@ class Resizing {
     step.undo = joined("revert ", node.name, " to the files it had");
     step.reason = "what the backup has need not be copied from a node of the cluster";
     return step;
+  }
+
+  Step redact_again(const NodeSnapshot& node) const {
+    return redact_again_step(node.name, "node", order_.restore()->redactions);
   }
 
   Step leave(const NodeSnapshot& node, bool first) const {

@@ -1,5 +1,6 @@
 #include "controller/operations/redaction/redaction_module.h"
 
+#include "controller/operations/redaction/preflight.h"
 #include "controller/operations/redaction/step_kinds.h"
 
 namespace verger::controller::redactions {
@@ -45,6 +46,7 @@ void add_step_kinds(StepKinds& kinds, const std::shared_ptr<const OperationSetti
 const OperationModule& redaction_module() {
   static const OperationModule kModule{.name = "redaction",
                                        .add_step_kinds = add_step_kinds,
+                                       .preflight = preflight,
                                        .report = report,
                                        .report_schema = "RedactionReport",
                                        .schemas = kSchemas};

@@ -40,8 +40,8 @@ Result<std::vector<ListedEvent>> agreed_list(
 /// Of the run's value kListValue; empty: it is not there yet.
 std::vector<ListedEvent> agreed_list_of(const std::map<std::string, std::string>& values);
 
-/// The records that runs of the cluster have redacted on a node at least, by position. A run that
-/// changed nothing has redacted none.
+/// The records that runs of the cluster have redacted, or seen to be redacted, on a node at least,
+/// by position.
 std::vector<ListedEvent> redacted_by_runs(const OperationSettings& settings,
                                           std::string_view cluster);
 

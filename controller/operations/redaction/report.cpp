@@ -102,10 +102,18 @@ struct SeenInRedaction {
   void confirm(const planner::Step& step, const StepState* state) {
     const auto of = std::ranges::find_if(
         nodes, [&step](const json& node) { return node.at("node") == step.node; });
-    if (of == nodes.end() || state == nullptr || state->status != StepStatus::kDone) {
+    if (of == nodes.end() || (*of)["state"] == "not-done") {
       return;
     }
-    const auto again = texts_in(*state->result, kDifferences);
+    auto again = json::array();
+    if (state == nullptr || state->status != StepStatus::kDone) {
+      again.push_back(fmt::format(
+          "{}: it was not looked at again at the end{}: plan the redaction again with the same "
+          "events",
+          step.node, state == nullptr || state->reason.empty() ? "" : ", " + state->reason));
+    } else {
+      again = texts_in(*state->result, kDifferences);
+    }
     (*of)["confirmed"] = again.empty();
     for (const auto& each : again) {
       (*of)["left"].push_back(each);

@@ -38,11 +38,7 @@ class LookingForEvents : public StepKind {
   }
 
   net::awaitable<ActAnswer> act(StepContext context) override {
-    const auto events = context.step.parameters.find("events");
-    json parameters{
-        {"metadata", steps::bool_parameter(context.step, "metadata", false)},
-        {"events", events == context.step.parameters.end() ? json::array()
-                                                           : json::parse(events->second.text())}};
+    auto parameters = wanted(context);
     if (steps::bool_parameter(context.step, "online", false)) {
       parameters["online"] = true;
     }
@@ -66,7 +62,7 @@ class LookingForEvents : public StepKind {
                             context.state.interrupting ? "stopped-by-us" : "stopped-by-someone",
                             "it was stopped; nothing was changed");
         }
-        co_return steps::judge_failed(news);
+        co_return judge_failure(context, news);
       case OperationNews::Kind::kDone:
         break;
     }
@@ -85,7 +81,14 @@ class LookingForEvents : public StepKind {
   }
 
  protected:
+  /// The operation's parameters that say which records.
+  [[nodiscard]] virtual json wanted(const StepContext& context) const = 0;
   virtual Verdict judge_found(const StepContext& context, const json& result) const = 0;
+  [[nodiscard]] virtual Verdict judge_failure(const StepContext& context,
+                                              const OperationNews& news) const {
+    static_cast<void>(context);
+    return steps::judge_failed(news);
+  }
 };
 
 class RedactionCheckStep final : public LookingForEvents {
@@ -93,6 +96,13 @@ class RedactionCheckStep final : public LookingForEvents {
   [[nodiscard]] std::string_view name() const override { return names::kCheck; }
 
  protected:
+  [[nodiscard]] json wanted(const StepContext& context) const override {
+    const auto events = context.step.parameters.find("events");
+    return {
+        {"metadata", steps::bool_parameter(context.step, "metadata", false)},
+        {"events", events == context.step.parameters.end() ? json::array()
+                                                           : json::parse(events->second.text())}};
+  }
   Verdict judge_found(const StepContext& context, const json& result) const override {
     auto against = texts_of(result, "refused");
     const auto obstacles = texts_of(result, "obstacles");
@@ -122,18 +132,53 @@ class ConfirmStep final : public LookingForEvents {
   [[nodiscard]] std::string_view name() const override { return names::kConfirm; }
 
  protected:
+  /// By position: of some records the node's index may have no entry.
+  [[nodiscard]] json wanted(const StepContext& context) const override {
+    return {{"list", list_text(agreed_list_of(context.values))}};
+  }
+  /// The other nodes are looked at all the same, and the run says what is not known.
+  [[nodiscard]] Verdict judge_failure(const StepContext& context,
+                                      const OperationNews& news) const override {
+    auto out = steps::judge_failed(news);
+    if (out.kind == Verdict::Kind::kStopped || context.state.attempt < context.step.attempts) {
+      return out;
+    }
+    return done({{std::string(kDifferences),
+                  json::array({fmt::format("{}: it was not looked at again at the end: {}",
+                                           context.step.node, news.reason)})}});
+  }
   Verdict judge_found(const StepContext& context, const json& result) const override {
     const auto list = parse_list(result.value("list", std::string()));
-    const auto to_do = result.value("to_do", std::int64_t{0});
-    json shown{{"records", list ? list->size() : 0}, {"to_do", to_do}};
-    if (to_do > 0) {
-      shown[std::string(kDifferences)] = json::array(
-          {fmt::format("{}: {} of the records have their data again, as of a node that was filled "
-                       "again from one "
-                       "that was not redacted yet: plan the redaction again with the same events",
-                       context.step.node, to_do)});
+    if (!list || !result.contains("to_do")) {
+      return verdict(Verdict::Kind::kNotHappened, "unreadable-result",
+                     fmt::format("its agent's answer cannot be read: {}",
+                                 list ? "to_do is missing" : list.error().message));
     }
-    return done(shown);
+    const auto to_do = result.value("to_do", std::int64_t{0});
+    json shown{{"records", list->size()}, {"to_do", to_do}};
+    auto differences = json::array();
+    if (to_do > 0) {
+      differences.push_back(
+          fmt::format("{}: {} of the records have their data again, as of a node that was filled "
+                      "again from one that was not redacted yet: plan the redaction again with the "
+                      "same events",
+                      context.step.node, to_do));
+    }
+    // What is refused is not looked at: it may have its data.
+    for (const auto& each : texts_of(result, "refused")) {
+      differences.push_back(
+          fmt::format("{}: the look at the end found another log: {}", context.step.node, each));
+    }
+    const bool confirmed = differences.empty();
+    if (!confirmed) {
+      shown[std::string(kDifferences)] = std::move(differences);
+    }
+    auto out = done(shown);
+    if (confirmed) {
+      out.values[std::string(names::kConfirmedValue) + context.step.node] =
+          json{{"records", list->size()}}.dump();
+    }
+    return out;
   }
 };
 

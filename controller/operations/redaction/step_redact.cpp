@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
@@ -40,10 +42,15 @@ json differences_of(const StepContext& context, const json& result) {
     out.push_back(fmt::format("{}: {} was removed, and is held open: end that process", node,
                               each.get<std::string>()));
   }
-  const auto expected = found_on(context).value("to_do", std::int64_t{0});
+  // A scavenge between the look and the redaction may have removed some.
+  const auto gone = std::ssize(result.value("missing", json::array())) -
+                    std::ssize(found_on(context).value("missing", json::array()));
+  const auto expected =
+      found_on(context).value("to_do", std::int64_t{0}) - std::max<std::int64_t>(gone, 0);
   if (count("blanked") < expected) {
     out.push_back(fmt::format(
-        "{}: {} of {} events were redacted by an attempt that did not come to its end: nothing was "
+        "{}: {} of {} records were redacted by an attempt that did not come to its end: nothing "
+        "was "
         "searched for their text; who has it can: verger-db redact DIRECTORY --prove --plaintext "
         "FILE",
         node, expected - count("blanked"), expected));
@@ -82,9 +89,14 @@ class RedactionStep : public StepKind {
     const auto own = parse_list(found.value("list", std::string()));
     if (context.state.attempt == 0 && own && own->size() == agreed.size() &&
         found.value("to_do", std::int64_t{-1}) == 0) {
-      co_return not_needed({{"not_needed", "all of the records are redacted there"},
-                            {"records", agreed.size()},
-                            {"already", agreed.size()}});
+      auto out = not_needed({{"not_needed", "all of the records are redacted there"},
+                             {"records", agreed.size()},
+                             {"already", agreed.size()}});
+      // Restores redact again what was redacted by hand, too. Plans need no note of it.
+      if (!context.values.contains(std::string(kOlderDataNoteValue))) {
+        out.values[std::string(kOlderDataNoteValue)] = json{{"note", ""}}.dump();
+      }
+      co_return out;
     }
     json memo = *context.state.memo;
     co_await prepare_more(context, memo);

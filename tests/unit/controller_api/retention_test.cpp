@@ -8,6 +8,8 @@
 
 #include "controller/journal/chain.h"
 #include "controller/journal/sealed_snapshots.h"
+#include "controller/operations/redaction/redaction_support.h"
+#include "planner/redaction/redaction_policy.h"
 #include "tests/unit/controller_api/api_harness.h"
 
 namespace verger::controller {
@@ -148,6 +150,44 @@ TEST_F(RetentionTest, RunsGoByAgeAndByCount) {
   EXPECT_EQ(a_.get("/runs")["runs"][0]["id"], ids[3]) << "the newest stays";
   restart();
   EXPECT_EQ(a_.get("/runs")["runs"].size(), 1U);
+}
+
+TEST_F(RetentionTest, RunsWhoseListOfRedactionsRestoresNeedStay) {
+  const auto list = redactions::list_text({{.stream = "customer-7",
+                                            .number = 12,
+                                            .position = 100,
+                                            .metadata = false,
+                                            .digest = std::string(64, 'a')}});
+  a_.h.cluster.operate_more = [&list](test::FakeNode& /*node*/, test::FakeOperation& operation) {
+    if (operation.request.kind != "redaction_check") {
+      return false;
+    }
+    operation.status.result_json = json{
+        {"list", list},
+        {"toDo", 0},
+        {"missing", json::array()},
+        {"refused", json::array()},
+        {"obstacles", json::array()}}.dump();
+    operation.status.state = api::OperationState::kDone;
+    return true;
+  };
+  auto policy = test::ControllerHarness::quick_policy();
+  planner::RedactionPolicy wanted;
+  wanted.events = "12@customer-7";
+  wanted.reason = "request 4711";
+  policy.operation = std::move(wanted);
+  const auto redaction = a_.h.start_scavenge(policy);
+  ASSERT_TRUE(a_.h.run_to_end(redaction, std::chrono::hours(3)));
+  for (int i = 0; i < 2; ++i) {
+    run();
+    later(24);
+  }
+  rules_.runs_kept = 1;
+  later(24 * 401);
+  EXPECT_GT(compact().runs, 0);
+  restart();
+  EXPECT_EQ(a_.get("/runs")["runs"].size(), 2U);
+  EXPECT_EQ(a_.get("/runs/" + redaction)["report"]["list"], list);
 }
 
 TEST_F(RetentionTest, TheAuditIsArchivedBeforeItIsCutAndItsChainContinues) {

@@ -41,6 +41,10 @@ struct RedactedNode {
   std::size_t to_do = 2;
   std::vector<std::string> found{};  ///< by the search
   bool filled_again = false;         ///< after its redaction, from a node that had the data
+  /// After its redaction its look is refused so, or fails.
+  std::vector<std::string> refused_later{};
+  bool fails_later = false;
+  bool is_redacted = false;
 };
 
 class RedactionRun : public ::testing::Test {
@@ -61,12 +65,19 @@ class RedactionRun : public ::testing::Test {
     const auto& kind = operation.request.kind;
     auto& of = nodes_[node.name];
     if (kind == "redaction_check") {
-      done_.push_back("check " + node.name);
+      const auto asked = json::parse(operation.request.parameters_json);
+      done_.push_back((asked.contains("list") ? "look again " : "check ") + node.name);
+      if (of.fails_later && of.is_redacted) {
+        operation.status.state = api::OperationState::kFailed;
+        operation.status.error_code = "io";
+        operation.status.error = "/db: no such device";
+        return true;
+      }
       operation.status.result_json = json{
           {"list", redactions::list_text(of.has)},
           {"toDo", of.to_do},
           {"missing", of.missing},
-          {"refused", of.refused},
+          {"refused", of.is_redacted && !of.refused_later.empty() ? of.refused_later : of.refused},
           {"obstacles", json::array()}}.dump();
     } else if (kind == "offline_redaction" || kind == "online_redaction") {
       done_.push_back((kind == "online_redaction" ? "redact running " : "redact ") + node.name);
@@ -86,6 +97,7 @@ class RedactionRun : public ::testing::Test {
           {"held", json::array()},
           {"proven", of.found.empty()}}.dump();
       of.to_do = of.filled_again ? 2 : 0;
+      of.is_redacted = true;
     } else if (kind == "restored_redaction") {
       done_.push_back("again " + node.name);
       lists_.insert(json::parse(operation.request.parameters_json).at("list").get<std::string>());
@@ -134,7 +146,7 @@ TEST_F(RedactionRun, ChecksAllNodesThenRedactsOneAfterTheOtherByOneList) {
   const auto id = run();
   ASSERT_EQ(h_.state(id).status, RunStatus::kDone) << h_.state(id).reason;
   EXPECT_THAT(done_, ElementsAre("check n2", "check n3", "check n1", "redact n2", "redact n3",
-                                 "redact n1", "check n2", "check n3", "check n1"));
+                                 "redact n1", "look again n2", "look again n3", "look again n1"));
   EXPECT_THAT(lists_, ElementsAre(redactions::list_text({listed(12, 100), listed(13, 200)})));
   const auto shown = report(id);
   EXPECT_EQ(shown["outcome"], "redacted");
@@ -175,6 +187,42 @@ TEST_F(RedactionRun, ANodeThatWasFilledAgainMeanwhileIsADifference) {
   EXPECT_EQ(shown["nodes"][0]["confirmed"], false);
   EXPECT_EQ(shown["nodes"][0]["proven"], false);
   EXPECT_THAT(shown["nodes"][0]["left"][0].get<std::string>(), HasSubstr("have their data again"));
+}
+
+TEST_F(RedactionRun, ANodeThatHasAnotherLogAtTheEndIsADifference) {
+  nodes_["n3"].refused_later = {"log position 100: another record than the list's"};
+  const auto id = run();
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDoneWithDifferences) << h_.state(id).reason;
+  const auto shown = report(id);
+  EXPECT_EQ(shown["outcome"], "not-proven");
+  EXPECT_EQ(shown["nodes"][1]["confirmed"], false);
+  EXPECT_THAT(shown["nodes"][1]["left"][0].get<std::string>(), HasSubstr("another record"));
+}
+
+TEST_F(RedactionRun, ANodeThatCannotBeLookedAtAtTheEndIsNotProven) {
+  nodes_["n3"].fails_later = true;
+  const auto id = run();
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDoneWithDifferences) << h_.state(id).reason;
+  const auto shown = report(id);
+  EXPECT_EQ(shown["outcome"], "not-proven");
+  EXPECT_EQ(shown["nodes"][1]["proven"], false);
+  EXPECT_THAT(shown["nodes"][1]["left"][0].get<std::string>(), HasSubstr("not looked at again"));
+  EXPECT_EQ(shown["nodes"][0]["confirmed"], true);
+  EXPECT_EQ(shown["nodes"][2]["confirmed"], true);
+  EXPECT_EQ(shown["backups_seen"], true) << "the rest of the run is done";
+}
+
+TEST_F(RedactionRun, ANodeThatIsDownAtItsTurnIsWaitedFor) {
+  const auto id = h_.start_scavenge(wanted_policy());
+  ASSERT_TRUE(h_.run_until([this] { return redacted() == std::vector<std::string>{"redact n2"}; },
+                           std::chrono::hours(1)));
+  h_.cluster.node("n3").up = false;
+  h_.run_until([] { return false; }, std::chrono::minutes(5));
+  EXPECT_EQ(redacted().size(), 1U) << "one voter is away already";
+  h_.cluster.node("n3").up = true;
+  ASSERT_TRUE(h_.run_to_end(id, std::chrono::hours(1))) << h_.state(id).reason;
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDone) << h_.state(id).reason;
+  EXPECT_EQ(report(id)["outcome"], "redacted");
 }
 
 TEST_F(RedactionRun, ARefusalOnTheLastNodeLeavesAllAsTheyAre) {
@@ -254,6 +302,105 @@ TEST_F(RedactionRun, BackupsThatMayHoldTheDataAreNamedAndPlansOfRestoresRedactTh
   EXPECT_EQ(h_.state(restored).status, RunStatus::kDone) << h_.state(restored).reason;
   EXPECT_EQ(done_.back(), "again n3");
   EXPECT_EQ(lists_.size(), 1U) << "by the list of the run";
+}
+
+TEST_F(RedactionRun, WhatWasRedactedByHandIsRedactedAgainInRestores) {
+  h_.cluster.knows_restores = true;
+  for (const auto* name : {"n1", "n2", "n3"}) {
+    nodes_[name].to_do = 0;
+  }
+  const auto id = run();
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDone) << h_.state(id).reason;
+  EXPECT_THAT(redacted(), IsEmpty());
+  auto policy = ControllerHarness::quick_policy();
+  planner::RestorePolicy restore;
+  restore.repository = "main";
+  restore.nodes = "n3";
+  policy.operation = std::move(restore);
+  const auto made = h_.wait_for(h_.executor->make_plan("prod", policy, "test"));
+  ASSERT_TRUE(made.has_value() && made->has_value());
+  EXPECT_NE((*made)->plan->find_step("redact-n3"), nullptr);
+  EXPECT_THAT((*made)->plan->notes, ::testing::Not(Contains("")));
+}
+
+/// With the agents' repository "main", that has a backup of before.
+class ExpiringRun : public RedactionRun {
+ protected:
+  void SetUp() override {
+    h_.cluster.backups = std::make_unique<test::FakeBackups>(h_.time);
+    RedactionRun::SetUp();
+    add_backup("old", "prod", 600'000);
+  }
+  void add_backup(std::string id, std::string cluster, std::int64_t end) {
+    api::BackupGeneration made;
+    made.id = std::move(id);
+    made.node = "n2";
+    made.cluster = std::move(cluster);
+    made.end_position = end;
+    backups().generations.push_back(std::move(made));
+  }
+  test::FakeBackups& backups() { return *h_.cluster.backups; }
+  static planner::Policy expiring() {
+    auto policy = wanted_policy();
+    planner::redaction_of(policy).expire_backups = "main";
+    return policy;
+  }
+  std::string run_expiring() {
+    auto id = h_.start_scavenge(expiring());
+    EXPECT_TRUE(h_.run_to_end(id, std::chrono::hours(1))) << snapshot_of(h_.state(id)).state;
+    return id;
+  }
+  std::vector<std::string> kept() {
+    std::vector<std::string> out;
+    for (const auto& each : backups().generations) {
+      out.push_back(each.id);
+    }
+    return out;
+  }
+};
+
+TEST_F(ExpiringRun, DeletesThisClustersBackupsThatMayHoldTheDataOnceANewOneIsSound) {
+  add_backup("older", "prod", 100);  // ends before the first of the records
+  add_backup("foreign", "other", 600'000);
+  add_backup("nameless", "", 600'000);
+  const auto id = run_expiring();
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDone) << h_.state(id).reason;
+  EXPECT_THAT(kept(), ElementsAre("older", "foreign", "nameless", "g1"));
+  EXPECT_THAT(backups().done, ElementsAre("backup n2 g1 full", "verify g1", "retain named"));
+  const auto shown = report(id);
+  EXPECT_EQ(shown["outcome"], "redacted");
+  std::map<std::string, bool> expired;
+  for (const auto& each : shown["backups"]) {
+    expired[each["generation"]] = each["expired"];
+  }
+  EXPECT_EQ(expired, (std::map<std::string, bool>{{"nameless", false}, {"old", true}}));
+  EXPECT_THAT(shown["notes"], Contains(HasSubstr("backup delete --undo")));
+}
+
+TEST_F(ExpiringRun, DeletesNoneBehindADamagedNewOne) {
+  backups().damages_next = true;
+  const auto id = run_expiring();
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDoneWithDifferences) << h_.state(id).reason;
+  EXPECT_THAT(kept(), ElementsAre("old", "g1"));
+  EXPECT_EQ(report(id)["backups"][0]["expired"], false);
+}
+
+TEST_F(ExpiringRun, DeletesNoneWhereTheNewOneMayHoldTheData) {
+  nodes_["n2"].filled_again = true;
+  const auto id = run_expiring();
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDoneWithDifferences) << h_.state(id).reason;
+  EXPECT_THAT(kept(), ElementsAre("old", "g1"));
+  EXPECT_EQ(report(id)["backups"][0]["expired"], false);
+}
+
+TEST_F(ExpiringRun, IsRefusedWhereNoAgentHasTheRepository) {
+  for (const auto* name : {"n1", "n2", "n3"}) {
+    backups().at[name].configured = false;
+  }
+  const auto made = h_.wait_for(h_.executor->make_plan("prod", expiring(), "test"));
+  ASSERT_TRUE(made.has_value());
+  ASSERT_FALSE(made->has_value());
+  EXPECT_EQ(made->error().refusals.front().code, "no-repository");
 }
 
 TEST_F(RedactionRun, WhatCannotBeRedactedAgainInARestoreIsADifference) {

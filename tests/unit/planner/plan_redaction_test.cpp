@@ -36,7 +36,7 @@ TEST(PlanRedaction, LooksAtAllNodesFirstAndStopsOneAtATimeTheLeaderLast) {
   ASSERT_TRUE(plan.has_value()) << codes(plan.error()).front();
   EXPECT_EQ(outline(*plan),
             "look-n2, look-n3, look-n1, agree | redact-n2 | redact-n3 | lower-n1, note-n1, "
-            "resign-n1, start-n1, restore-n1 | check-n1 | redact-n1 | confirm-n2, confirm-n3, "
+            "resign-n1, start-n1, restore-n1 | check-n1 | redact-n1 | confirm-n2 | confirm-n3 | "
             "confirm-n1 | backups");
   EXPECT_EQ(plan->find_step("look-n2")->parameters.at("events").text(),
             R"(["12@customer-7","13@customer-7"])");
@@ -61,8 +61,8 @@ TEST(PlanRedaction, LeavesNodesRunningWhereTheirServersOfferIt) {
   const auto plan = make_plan(running(), redaction());
   ASSERT_TRUE(plan.has_value()) << codes(plan.error()).front();
   EXPECT_EQ(outline(*plan),
-            "look-n2, look-n3, look-n1, agree | redact-n2 | redact-n3 | redact-n1 | confirm-n2, "
-            "confirm-n3, confirm-n1 | backups");
+            "look-n2, look-n3, look-n1, agree | redact-n2 | redact-n3 | redact-n1 | confirm-n2 | "
+            "confirm-n3 | confirm-n1 | backups");
   const auto* step = plan->find_step("redact-n1");
   EXPECT_EQ(step->kind, "online_redaction");
   EXPECT_THAT(step->gates, Contains(Gate{"quorum-margin", 0}));
@@ -144,6 +144,46 @@ TEST(PlanRedaction, SaysOfANodeThatCannotBeRedactedInEitherWayWhatSpeaksAgainstB
   EXPECT_THAT(plan.error().front().message, HasSubstr("no process listens there"));
 }
 
+TEST(PlanRedaction, RefusesANodeWhoseScavengeIsUnfinished) {
+  for (auto snapshot : {redactable(), running()}) {
+    auto& node = snapshot.nodes[2];
+    node.agent->unfinished = Unfinished{.point = {4, 300'000, 0, ""}, .stage = "Executing"};
+    const auto refused = make_plan(snapshot, redaction());
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_THAT(codes(refused.error()), ElementsAre("n3:scavenge-unfinished"));
+    EXPECT_THAT(refused.error().front().message, HasSubstr("point 4 is unfinished (Executing)"));
+    EXPECT_THAT(refused.error().front().hint, HasSubstr("verger plan scavenge prod"));
+  }
+}
+
+TEST(PlanRedaction, IsRefusedWhileANodeIsDown) {
+  for (auto snapshot : {redactable(), running()}) {
+    auto& node = snapshot.nodes[1];
+    node.answered = node.alive = false;
+    node.role = Role::kOther;
+    node.agent.reset();
+    const auto refused = make_plan(snapshot, redaction());
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_THAT(codes(refused.error()), Contains(HasSubstr("n2:")));
+  }
+}
+
+TEST(PlanRedaction, ExpiresBackupsWhereTheRepositoryIs) {
+  auto policy = redaction();
+  redaction_of(policy).expire_backups = "nightly";
+  auto snapshot = running();
+  snapshot.preflight = Preflight{
+      .refusals = {},
+      .notes = {},
+      .facts = Json::Object{{"repositories", Json::Object{{"n1", "r-7"}, {"n3", "r-7"}}}}};
+  const auto plan = make_plan(snapshot, policy);
+  ASSERT_TRUE(plan.has_value()) << codes(plan.error()).front();
+  EXPECT_THAT(outline(*plan), HasSubstr("| backups | backup-n3 | verify-n3 | expire-n3"));
+  for (const auto* step : {"backup-n3", "verify-n3", "expire-n3"}) {
+    EXPECT_EQ(plan->find_step(step)->parameters.at("repositoryId"), Json("r-7")) << step;
+  }
+}
+
 TEST(PlanRedaction, ExpiresBackupsOnceANewOneIsThere) {
   auto policy = redaction();
   redaction_of(policy).expire_backups = "nightly";
@@ -152,7 +192,7 @@ TEST(PlanRedaction, ExpiresBackupsOnceANewOneIsThere) {
   EXPECT_THAT(outline(*plan), HasSubstr("| backups | backup-n2 | verify-n2 | expire-n2"));
   EXPECT_EQ(plan->find_step("backup-n2")->parameters.at("full"), Json(true));
   EXPECT_EQ(plan->find_step("expire-n2")->parameters.at("repository"), Json("nightly"));
-  EXPECT_THAT(plan->notes, Contains(HasSubstr("ALL BACKUPS IN nightly")));
+  EXPECT_THAT(plan->notes, Contains(HasSubstr("ALL BACKUPS OF THIS CLUSTER IN nightly")));
 }
 
 TEST(PlanRedaction, IncludesReadOnlyReplicas) {

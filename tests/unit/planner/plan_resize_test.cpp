@@ -110,6 +110,15 @@ struct ResizeCase {
   ResizeFacts facts;
 };
 
+TEST(PlanResize, WhatRunsHaveRedactedIsRedactedInTheRestoredFiles) {
+  ResizeCase three(3, 5);
+  three.facts.restore->redactions = 2;
+  EXPECT_THAT(three.order(),
+              ElementsAre("prepare-n4 prepare-n5", "stop-n4 stop-n5", "restore-n4 restore-n5",
+                          "redact-n4 redact-n5", "size-n2", "size-n3", "size-n1", "settle",
+                          "start-n4", "start-n5", "follow-n4 follow-n5", "register"));
+}
+
 TEST(PlanResize, FromThreeToFive) {
   ResizeCase three(3, 5);
   EXPECT_THAT(three.order(),
