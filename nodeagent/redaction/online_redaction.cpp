@@ -137,6 +137,9 @@ net::awaitable<Result<void>> former_file_is_gone(std::shared_ptr<Work> work, Pat
     if (!there) {
       co_return Result<void>{};
     }
+    if (waited >= kFormerFileWait && work->request.former_may_stay) {
+      co_return Result<void>{};
+    }
     if (waited >= kFormerFileWait) {
       co_return Error{Errc::kIo,
                       fmt::format("{}: was replaced, and the node has not removed it: it still "

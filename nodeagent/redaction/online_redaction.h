@@ -40,6 +40,8 @@ struct OnlineRequest {
   /// The records that the events have by a list of redactions. Where the node names others, or not
   /// all of them, nothing is changed. Empty: whatever the node names.
   std::set<LogPosition> positions{};
+  /// A replaced file that the node does not remove in time is no error: the caller looks for it.
+  bool former_may_stay = false;
 };
 
 /// One chunk file that was replaced.

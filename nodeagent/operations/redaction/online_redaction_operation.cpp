@@ -23,8 +23,9 @@ constexpr const char* kLockDeadline = "lockDeadlineMs";
 constexpr milliseconds kUsualLockDeadline{600'000};
 constexpr milliseconds kFirstWait{1'000};
 constexpr milliseconds kLongestWait{30'000};
-/// So often the connection may be lost; the texts are known all the while.
-constexpr int kMostConnections = 5;
+/// How long in all a server that went away in the middle may take to be back, as one that was
+/// killed: the texts are known all the while.
+constexpr milliseconds kReturnLimit{600'000};
 /// How long readers of the server may hold a file that was replaced.
 constexpr milliseconds kHeldLimit{120'000};
 
@@ -139,14 +140,18 @@ class OnlineRedactionOperation final : public BesideServerOperation {
     // The lock goes with the connection, and each chunk file is the former or the redacted one:
     // what is left is found anew.
     OnlineBackOff back_off(node.timers);
-    for (int connection = 1;; ++connection) {
-      const auto redacted = co_await redact_once(node, work, asked.lock_deadline);
-      const bool lost = !redacted && (redacted.error().code == Errc::kUnavailable ||
-                                      redacted.error().code == Errc::kUnknownOutcome);
+    const auto executor = co_await net::this_coro::executor;
+    for (bool first = true;; first = false) {
+      const auto client = node.online->connect(executor);
+      const auto redacted = client ? co_await redact_once(node, work, *client, asked.lock_deadline)
+                                   : Result<void>(client.error());
       if (redacted) {
         break;
       }
-      if (!lost || connection == kMostConnections || node.control->stopping()) {
+      const auto code = redacted.error().code;
+      const bool is_away =
+          code == Errc::kUnavailable || code == Errc::kUnknownOutcome || (!client && !first);
+      if (!is_away || back_off.total() >= kReturnLimit || node.control->stopping()) {
         co_return redacted.error();
       }
       node.log.warning("the redaction begins again with a new connection",
@@ -172,10 +177,9 @@ class OnlineRedactionOperation final : public BesideServerOperation {
 
  private:
   net::awaitable<Result<void>> redact_once(LocalNode node, std::shared_ptr<OnlineRedactionJob> work,
+                                           std::shared_ptr<client::RedactionClient> client,
                                            milliseconds lock_deadline) {
     const auto control = node.control;
-    const auto executor = co_await net::this_coro::executor;
-    VERGER_CO_TRY(const auto client, node.online->connect(executor));
     VERGER_CO_TRY(const auto lock, co_await wait_for_lock(node, client, lock_deadline));
     // From here on no scavenge begins: what is found stays where it is.
     work->begin_look();
@@ -188,7 +192,8 @@ class OnlineRedactionOperation final : public BesideServerOperation {
           {.directory = node.online->place().database,
            .events = work->events(),
            .metadata = work->metadata(),
-           .positions = work->positions()},
+           .positions = work->positions(),
+           .former_may_stay = true},  // the search reads it, and the texts are known here alone
           {.files = node.online->machine().files,
            .random = node.online->machine().random,
            .jobs = *node.jobs,

@@ -39,6 +39,8 @@ struct ModelServer {
   std::string refuses_switch{};  ///< its reason; empty: it switches
   int loses_connection = 0;      ///< at so many switches, after having made them
   bool gives_data = false;       ///< to readers, of redacted events
+  int away_for = 0;              ///< so many connections fail once one was lost
+  bool keeps_former = false;     ///< it does not remove what was replaced
   int switches = 0;
 
   Result<std::vector<client::EventPosition>> positions_of(const client::EventToFind& event) const {
@@ -76,7 +78,9 @@ struct ModelServer {
     ++name.version;
     ok(files.rename(database / new_file,
                     database / log::chunk_file_name(name.start, name.version)));
-    ok(files.remove(database / target));
+    if (!keeps_former) {
+      ok(files.remove(database / target));
+    }
     ++switches;
   }
 };
@@ -147,6 +151,10 @@ class ModelAccess final : public external::OnlineAccess {
       const net::any_io_executor& /*executor*/) const override {
     if (!server_.problem.empty()) {
       return Error{Errc::kRefused, server_.problem};
+    }
+    if (server_.switches > 0 && server_.away_for > 0) {
+      --server_.away_for;
+      return Error{Errc::kRefused, "no process listens there"};
     }
     return std::shared_ptr<client::RedactionClient>(std::make_shared<ModelClient>(server_));
   }
@@ -334,6 +342,39 @@ TEST_F(AnOnlineRedaction, EndsWhereTheConnectionIsLostAgainAndAgain) {
   const auto status = redact(both());
   EXPECT_EQ(status.value("state", ""), "done") << status;
   EXPECT_EQ(server_.switches, 2);
+}
+
+TEST_F(AnOnlineRedaction, ProvesAlsoWhereTheServerWasKilledInTheMiddleAndCameBack) {
+  server_.loses_connection = 1;
+  server_.away_for = 12;  // some minutes
+  const auto status = redact(both());
+  ASSERT_EQ(status.value("state", ""), "done") << status;
+  EXPECT_EQ(server_.away_for, 0);
+  EXPECT_EQ(status["result"]["blanked"], 2);
+  EXPECT_EQ(status["result"]["texts"], 2) << "the texts are known all the while";
+  EXPECT_EQ(status["result"]["proven"], true) << status;
+  EXPECT_EQ(server_.switches, 2) << "none is made twice";
+}
+
+TEST_F(AnOnlineRedaction, EndsWhereTheServerDoesNotComeBack) {
+  server_.loses_connection = 1;
+  server_.away_for = 1'000'000;
+  EXPECT_EQ(operate("o1", "online_redaction", {{"list", both()}}, 1), "202") << answer_;
+  world_.run_for(milliseconds(400'000));
+  EXPECT_THAT(look("o1").dump(), HasSubstr("waiting for the server"));
+  const auto status = ended("o1");
+  EXPECT_EQ(status.value("state", ""), "failed") << status;
+  EXPECT_THAT(status.value("error", ""), HasSubstr("no process listens there"));
+  EXPECT_EQ(server_.switches, 1);
+}
+
+TEST_F(AnOnlineRedaction, AFormerFileThatTheServerDoesNotRemoveIsFoundBySearch) {
+  server_.keeps_former = true;
+  const auto status = redact(both());
+  ASSERT_EQ(status.value("state", ""), "done") << status;
+  EXPECT_EQ(status["result"]["blanked"], 2);
+  EXPECT_EQ(status["result"]["proven"], false);
+  EXPECT_THAT(status["result"]["found"].dump(), HasSubstr("chunk-000000.000000")) << status;
 }
 
 TEST_F(AnOnlineRedaction, RefusesTheListOfAnotherHistory) {
