@@ -1,5 +1,6 @@
 #include "nodeagent/node/persistent/group_records.h"
 
+#include <fmt/ranges.h>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -28,12 +29,9 @@ std::string time_text(Ticks time) {
   return text;
 }
 
+/// An empty one keeps its place.
 std::string joined(const std::vector<std::string>& texts) {
-  std::string out;
-  for (const auto& each : texts) {
-    out += out.empty() ? each : "," + each;
-  }
-  return out;
+  return fmt::format("{}", fmt::join(texts, ","));
 }
 
 std::vector<std::string> split(std::string_view text) {

@@ -91,6 +91,14 @@ TEST(GroupRecords, TheConfigurationComesBackAsItWas) {
   EXPECT_EQ(value(parse_config(as_bytes(json))), groups);
 }
 
+TEST(GroupRecords, AnEmptyPrefixKeepsItsPlace) {
+  GroupConfig group{.key = {"$all", "g"}, .settings = {}};
+  group.settings.start = streams::AllPosition{LogPosition(7), LogPosition(6)};
+  group.settings.filter = EventPattern{.prefixes = {"", "a"}};
+  EXPECT_EQ(value(parse_config(as_bytes(config_json({group}, kSomeTime, "admin")))),
+            std::vector{group});
+}
+
 TEST(GroupRecords, AnOldEntryHasItsStartAsANumber) {
   const std::string json =
       R"({"version":"1","entries":[{"stream":"s","group":"g","startFrom":4,"historyBufferSize":20}]})";
