@@ -1,7 +1,9 @@
-// The recorded calls of Redaction (tests/fixtures/grpc/10-redaction.json): the calls are made anew
-// against an embedded node, whose files have other names, and end as the recorded ones did.
+// The recorded calls of Operations and Redaction (tests/fixtures/grpc, 09 and 10, of one server):
+// the calls are made anew against an embedded node, whose files and ids have other names, and end
+// as the recorded ones did.
 #include <event_store/operations.pb.h>
 #include <event_store/redaction.pb.h>
+#include <event_store/streams.pb.h>
 #include <fstream>
 #include <gtest/gtest.h>
 
@@ -21,6 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 namespace pb = event_store::client::redaction;
+namespace ops = event_store::client::operations;
 using Client = std::shared_ptr<MemoryExchange>;
 
 class RedactionReplay : public ::testing::Test {
@@ -35,7 +38,10 @@ class RedactionReplay : public ::testing::Test {
     // Its point completes the chunk.
     EXPECT_EQ(value(cluster_.post(0, "/admin/scavenge")).status, 200);
     EXPECT_TRUE(world_.run_until([&] { return scavenge_ended(); }, 20s));
-    std::ifstream file(std::string(VERGER_TEST_FIXTURES) + "/grpc/10-redaction.json");
+    use("10-redaction.json");
+  }
+  void use(const std::string& name) {
+    std::ifstream file(std::string(VERGER_TEST_FIXTURES) + "/grpc/" + name);
     recording_ = json::parse(file);
   }
 
@@ -134,7 +140,9 @@ class RedactionReplay : public ::testing::Test {
     EXPECT_EQ(exchange["detail"].is_null() ? "" : exchange["detail"].get<std::string>(),
               grpc::decode_message(field("grpc-message")));
     for (const auto& [name, text] : exchange["trailers"].items()) {
-      if (name != "grpc-message") {
+      if (name == "scavenge-id") {
+        EXPECT_NE(field(name), "") << "another one there";
+      } else if (name != "grpc-message") {
         EXPECT_EQ(text.get<std::string>(), grpc::decode_message(field(name))) << name;
       }
     }
@@ -185,7 +193,6 @@ TEST_F(RedactionReplay, TheCallIsTheLock) {
   const auto refusal = value(cluster_.post(0, "/admin/scavenge"));
   EXPECT_EQ(refusal.status, 400);
   EXPECT_NE(refusal.body.find("Failed to acquire the chunk switch lock"), std::string::npos);
-  namespace ops = event_store::client::operations;
   ops::StartScavengeReq start;
   start.mutable_options()->set_thread_count(1);
   const auto started = call("operations.Operations/StartScavenge");
@@ -227,6 +234,102 @@ TEST_F(RedactionReplay, TheCallIsTheLock) {
   EXPECT_TRUE(holds(after));
   after->cancel();
   EXPECT_EQ(compared_, 6);
+}
+
+/// What exchanges of Operations ask for, and what they are answered.
+class OperationsReplay : public RedactionReplay {
+ protected:
+  OperationsReplay() { use("09-operations.json"); }
+  template <class Request>
+  Client ask_for(const std::string& path, const Request& request) {
+    const auto out = call(path);
+    out->put(grpc::framed(request.SerializeAsString()));
+    out->half_close();
+    return ended(out);
+  }
+  Client start(int threads) {
+    ops::StartScavengeReq request;
+    request.mutable_options()->set_thread_count(threads);
+    return ask_for("operations.Operations/StartScavenge", request);
+  }
+  Client stop(const std::string& id) {
+    ops::StopScavengeReq request;
+    request.mutable_options()->set_scavenge_id(id);
+    return ask_for("operations.Operations/StopScavenge", request);
+  }
+  static ops::ScavengeResp answer_of(const Client& client) {
+    ops::ScavengeResp out;
+    EXPECT_TRUE(out.ParseFromString(client->messages().at(0)));
+    return out;
+  }
+  /// As the recorded one, slowly, by the other interface. Its id.
+  std::string start_slowly() {
+    const auto started = value(cluster_.post(0, "/admin/scavenge?threads=1&throttlePercent=1"));
+    EXPECT_EQ(started.status, 200);
+    return json::parse(started.body).value("scavengeId", "");
+  }
+  void wait_for_its_end() {
+    EXPECT_TRUE(world_.run_until([&] { return scavenge_ended(); }, 60s));
+  }
+};
+
+TEST_F(OperationsReplay, EndAsRecorded) {
+  const std::string other = "0f3f0d1c-2a86-4e0b-9d3e-5a7b1a5f8f10";
+  same(1, stop("current"));
+  same(2, stop(other));
+  const auto first = start(1);
+  same(3, first);
+  EXPECT_EQ(answer_of(first).scavenge_result(), ops::ScavengeResp::Started);
+  wait_for_its_end();
+  auto running = start_slowly();
+  same(4, ended(lock()));
+  const auto beside = start(1);
+  same(5, beside);
+  EXPECT_EQ(answer_of(beside).scavenge_id(), running);
+  EXPECT_EQ(answer_of(beside).scavenge_result(), ops::ScavengeResp::InProgress);
+  same(6, stop(other));
+  const auto stopped = stop(running);
+  same(7, stopped);
+  EXPECT_EQ(answer_of(stopped).scavenge_id(), running);
+  EXPECT_EQ(answer_of(stopped).scavenge_result(), ops::ScavengeResp::Stopped);
+  // What is left of that run takes too short to be stopped: the next one is to a point of its own.
+  start(1);
+  wait_for_its_end();
+  running = start_slowly();
+  same(8, stop(running));
+  const auto again = start(2);
+  same(9, again);
+  EXPECT_NE(answer_of(again).scavenge_id(), running) << "under a new id";
+  wait_for_its_end();
+  const auto last = start(0);
+  same(10, last);
+  wait_for_its_end();
+  same(11, ask_for("operations.Operations/StartScavenge", ops::StartScavengeReq()));
+  same(12, ask_for("operations.Operations/StopScavenge", ops::StopScavengeReq()));
+  namespace es = event_store::client::streams;
+  es::ReadReq read;
+  auto& options = *read.mutable_options();
+  options.mutable_stream()->mutable_stream_identifier()->set_stream_name("$scavenges");
+  options.mutable_stream()->mutable_end();
+  options.set_read_direction(es::ReadReq::Options::Backwards);
+  options.set_resolve_links(true);
+  options.set_count(2);
+  options.mutable_no_filter();
+  options.mutable_uuid_option()->mutable_string();
+  const auto log = ask_for("streams.Streams/Read", read);
+  same(13, log);
+  es::ReadResp newest;
+  EXPECT_TRUE(newest.ParseFromString(log->messages().at(0)));
+  EXPECT_EQ(newest.event().event().metadata().at("type"), "$scavengeCompleted");
+  EXPECT_EQ(newest.event().event().stream_identifier().stream_name(),
+            "$scavenges-" + answer_of(last).scavenge_id());
+  same(14, ask_for("operations.Operations/MergeIndexes", event_store::client::Empty()));
+  ops::SetNodePriorityReq priority;
+  priority.set_priority(5);
+  same(15, ask_for("operations.Operations/SetNodePriority", priority));
+  same(16, ask_for("operations.Operations/RestartPersistentSubscriptions",
+                   event_store::client::Empty()));
+  EXPECT_EQ(compared_, 16);
 }
 
 TEST_F(RedactionReplay, ARefusalEndsTheCallWithItsReason) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/redaction/redacted_copy.h"
 #include "tests/support/redaction/redact.h"
 #include "tests/support/results.h"
 #include "tests/support/scavenge/fixture_case.h"
@@ -110,6 +111,51 @@ TEST_P(RedactionOfFixtures, ChangesNothingBesides) {
     blank(expected, events);
     EXPECT_EQ(records_of(after), expected);
     EXPECT_EQ(value(plan(*files, kDirectory, {.positions = events})).to_do(), 0U);
+  }
+}
+
+/// Scavenged and merged chunks among them: both ways make the same bytes, so the same MD5.
+TEST_P(RedactionOfFixtures, ACopyBesideTheServerIsTheFileOfTheStoppedOne) {
+  FixtureCase fixture(GetParam());
+  for (const auto& archive : fixture.afters()) {
+    SCOPED_TRACE(archive);
+    const auto files = fixture.unpack(archive);
+    const auto events = some_events(*files);
+    if (!is_finished(*files) || events.empty()) {
+      continue;
+    }
+    std::map<std::string, redaction::RedactedCopy> copies;
+    {
+      const auto database = value(open_to_read(*files, kDirectory));
+      const auto made = value(plan(*files, kDirectory, {.positions = events}));
+      SeededRandom random(3);
+      Bytes buffer;
+      for (const auto& chunk : made.chunks) {
+        redaction::CopyRequest request{
+            .directory = kDirectory, .chunk_file = chunk.file, .records = {}};
+        for (const auto index : chunk.records) {
+          const auto& record = made.records[index];
+          const auto read = value(database->transaction_log().read(record.position, buffer));
+          request.records.push_back({.event = {.stream = record.stream, .number = record.number},
+                                     .position = record.position,
+                                     .file_offset = read.file_offset});
+        }
+        redaction::RedactedCopyJob job(*files, random, request);
+        while (value(job.step({})).kind != StepOutcome::Kind::kDone) {
+        }
+        copies[chunk.file] = job.copy();
+      }
+      ok(files->sync_directory(kDirectory));
+    }
+    EXPECT_EQ(value(redaction::remove_copies(*files, kDirectory)).size(), copies.size());
+    const auto redacted =
+        value(redact(*files, kDirectory, {.positions = events}, {.remove_leftovers = true}));
+    ASSERT_EQ(redacted.size(), copies.size());
+    for (const auto& chunk : redacted) {
+      EXPECT_EQ(copies[chunk.from].md5_before, chunk.md5_before) << chunk.from;
+      EXPECT_EQ(copies[chunk.from].md5_after, chunk.md5_after) << chunk.from;
+      EXPECT_EQ(copies[chunk.from].blanked, chunk.records) << chunk.from;
+    }
   }
 }
 
