@@ -64,7 +64,7 @@ Result<StepOutcome> VerifyRunningJob::step(Budget budget) {
     return StepOutcome{};
   }
   VERGER_RETURN_IF_ERROR(check_room());
-  const auto outcome = job_->step(budget);
+  auto outcome = job_->step(budget);
   if (!outcome) {
     // What was replaced or cut meanwhile is no damage.
     job_.reset();
