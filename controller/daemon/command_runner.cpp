@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMostAtOnce = 16;
 constexpr milliseconds kLookInterval{100};
 /// Of a program whose end was not seen: no success.
-constexpr int kUnknownStatus = 255 << 8;
+constexpr int kUnknownStatus = 0xFF00;
 
 }  // namespace
 
