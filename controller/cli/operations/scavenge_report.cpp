@@ -39,7 +39,8 @@ void print_nodes(const CliContext& context, const json& nodes) {
   context.print(table);
   for (const auto& node : nodes) {
     const auto way = text_of(node, "way");
-    if (way == "online") {
+    // Without a count the node needed nothing, or was not reached.
+    if (way == "online" && node.value("chunks_switched", json()).is_number()) {
       context.out << fmt::format("{}: {} chunks switched into its running server\n",
                                  text_of(node, "name"), optional_number(node, "chunks_switched"));
     } else if (way == "offline") {
