@@ -97,7 +97,7 @@ struct Unread {
   static std::size_t read(char* into, std::size_t size, std::size_t count, void* self) {
     auto& rest = static_cast<Unread*>(self)->rest;
     const auto length = std::min(size * count, rest.size());
-    std::copy_n(rest.data(), length, into);
+    std::ranges::copy(rest.substr(0, length), into);
     rest.remove_prefix(length);
     return length;
   }

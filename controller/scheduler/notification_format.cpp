@@ -150,7 +150,8 @@ Result<std::string> notification_body(std::string_view format, const json& event
 std::string notification_text(const json& event) {
   auto out = notification_line(event) + "\n\n";
   for (const auto& [name, value] : event.items()) {
-    if (!value.is_null() && value != "") {
+    const bool empty = value.is_string() && value.get_ref<const std::string&>().empty();
+    if (!value.is_null() && !empty) {
       out += fmt::format("{}: {}\n", name,
                          value.is_string() ? value.get<std::string>() : dumped(value));
     }

@@ -71,7 +71,7 @@ std::optional<GivenValue> flag_of(const std::vector<std::string>& arguments,
       return GivenValue{each, each.substr(equals + 1)};
     }
     const auto next = i + 1 < arguments.size() ? arguments[i + 1] : std::string();
-    return GivenValue{next.empty() ? each : each + " " + next, next};
+    return GivenValue{next.empty() ? each : fmt::format("{} {}", each, next), next};
   }
   return std::nullopt;
 }

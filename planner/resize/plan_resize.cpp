@@ -119,6 +119,7 @@ class Resizing {
   }
   [[nodiscard]] std::string all_stay() const {
     std::vector<std::string_view> names;
+    names.reserve(order_.stays.size());
     for (const auto* node : order_.stays) {
       names.emplace_back(node->name);
     }

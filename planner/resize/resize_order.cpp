@@ -14,6 +14,7 @@ namespace {
 
 std::vector<std::string_view> names_in(const std::vector<const NodeSnapshot*>& nodes) {
   std::vector<std::string_view> out;
+  out.reserve(nodes.size());
   for (const auto* node : nodes) {
     out.emplace_back(node->name);
   }

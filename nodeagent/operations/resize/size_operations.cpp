@@ -15,6 +15,7 @@ namespace verger::agent {
 namespace {
 
 using nlohmann::json;
+using Kind = Observation::Kind;
 using Side = ServerConfigFile::Side;
 
 /// Of the memory: the server is being restarted, or was.
@@ -104,7 +105,6 @@ class SizeOperation : public Operation {
   }
 
   net::awaitable<Observation> observe(LocalNode node, OperationRecord& record) final {
-    using Kind = Observation::Kind;
     if (node.offline == nullptr) {
       co_return size_outcome(Kind::kUnknown, {},
                              "the agent no longer knows how to start its server");
@@ -158,9 +158,9 @@ class SizeOperation : public Operation {
   static Observation not_done(const OperationRecord& record, std::string_view otherwise) {
     const auto memory = memory_of(record);
     const auto why = memory.value(kWhy, std::string());
-    return why.empty() ? size_outcome(Observation::Kind::kNotHappened, {}, std::string(otherwise))
-                       : size_outcome(Observation::Kind::kFailed,
-                                      memory.value(kWhyCode, std::string("io")), why);
+    return why.empty()
+               ? size_outcome(Kind::kNotHappened, {}, std::string(otherwise))
+               : size_outcome(Kind::kFailed, memory.value(kWhyCode, std::string("io")), why);
   }
   std::shared_ptr<ServerConfigFile> file_;
 };
@@ -221,14 +221,14 @@ class ServerSizeOperation final : public SizeOperation {
     const auto asked = api::parse_server_size(record.request.parameters_json);
     const auto to = asked ? asked->to : 0;
     if (side == Side::kAfter && seen.size == to) {
-      return size_outcome(Observation::Kind::kDone, {}, api::to_text(seen));
+      return size_outcome(Kind::kDone, {}, api::to_text(seen));
     }
     if (side == Side::kAfter) {
       // Something else than the file says how large the cluster is, or something else has started
       // the server before the file was changed: it runs as before, and so is the file.
       const auto back = file_->put(asked->change, /*after=*/false);
       return size_outcome(
-          Observation::Kind::kFailed, "no_effect",
+          Kind::kFailed, "no_effect",
           fmt::format("the server was restarted with ClusterSize {} in its file, and "
                       "reports {}: {}",
                       to, seen.size,
@@ -281,7 +281,7 @@ class ServerSizeRestoreOperation final : public SizeOperation {
                     api::ServerSizeChanged seen) override {
     if (side == Side::kForeign) {
       return size_outcome(
-          Observation::Kind::kFailed, "conflict",
+          Kind::kFailed, "conflict",
           "the server's configuration file was changed by someone else meanwhile, and is "
           "left as it is");
     }
@@ -292,7 +292,7 @@ class ServerSizeRestoreOperation final : public SizeOperation {
     if (side == Side::kBefore && size && *size != seen.size) {
       return not_done(record, "the former file is in place, and the server runs with the other");
     }
-    return size_outcome(Observation::Kind::kDone, {}, api::to_text(seen));
+    return size_outcome(Kind::kDone, {}, api::to_text(seen));
   }
 };
 
