@@ -15,8 +15,9 @@ namespace {
 using nlohmann::json;
 using steps::verdict;
 
-/// The line: the run's value that nothing is undone any more is journaled with one look, and the
-/// registration changes with a later one. A crash between them registers it after the next start.
+/// The line: the run's value that from here on nothing is undone is journaled with one look, and
+/// the registration changes with a later one. A crash between them registers it after the next
+/// start.
 class JoinRegisterStep final : public StepKind {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kRegister; }

@@ -40,7 +40,7 @@ std::vector<NewMember> new_members(const planner::Step& step) {
   return out;
 }
 
-/// The line: that nothing is undone any more is journaled with one look, and the registration
+/// The line: that from here on nothing is undone is journaled with one look, and the registration
 /// changes with a later one. A crash between them registers it after the next start.
 class ResizeCommitStep final : public StepKind {
  public:

@@ -157,7 +157,7 @@ class SizeCase {
   testing::SimHost& server_;
   testing::SimHost& asker_;
   int reports = 0;     ///< by the running server
-  int fixed_size = 0;  ///< whatever its file says
+  int fixed_size = 0;  ///< instead of the one in its file
   bool leads = false;
   bool does_not_start = false;
   int resigned = 0;
@@ -331,7 +331,7 @@ bool size_agent_dies_at(std::uint64_t nth, bool power) {
   EXPECT_TRUE(agent.server_.up()) << seen;
   EXPECT_EQ(agent.text(), done ? kNewText : kFormerText) << seen;
   EXPECT_EQ(agent.reports, done ? 5 : 3) << seen;
-  // Whatever became of it: again it is done, and undone again.
+  // However it ended: again it is done, and undone again.
   const auto again = agent.run("server_size", SizeCase::to_five());
   EXPECT_EQ(again.value("state", ""), "done") << again;
   EXPECT_EQ(agent.text(), kNewText);
