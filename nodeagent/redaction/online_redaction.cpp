@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "engine/base/failpoint.h"
 #include "engine/redaction/redacted_copy.h"
@@ -179,6 +180,22 @@ net::awaitable<Result<std::string>> check_switched(std::shared_ptr<Work> work, s
   co_return now;
 }
 
+/// All records of `chunk` are redacted: by a switch of before, where its answer was lost.
+void take_unanswered(OnlineReport& report, const std::string& chunk,
+                     const std::vector<RecordPlace>& places) {
+  const auto is_there = [&](LogPosition position) {
+    return std::ranges::find(places, position, &RecordPlace::position) != places.end();
+  };
+  std::erase_if(report.unanswered, [&](UnansweredSwitch& made) {
+    if (made.chunk.from == chunk || !std::ranges::all_of(made.positions, is_there)) {
+      return false;
+    }
+    made.chunk.to = chunk;
+    report.chunks.push_back(std::move(made.chunk));
+    return true;
+  });
+}
+
 net::awaitable<Result<void>> redact_chunk(std::shared_ptr<Work> work, std::string chunk,
                                           std::vector<RecordPlace> places) {
   VERGER_CO_TRY(const auto copy, co_await make_copy(work, chunk, places));
@@ -187,20 +204,38 @@ net::awaitable<Result<void>> redact_chunk(std::shared_ptr<Work> work, std::strin
     work->done.insert(place.position);
   }
   if (copy.name.empty()) {
+    take_unanswered(*work->report, chunk, places);
     co_return Result<void>{};
+  }
+  // What was not made is made anew.
+  std::erase_if(work->report->unanswered,
+                [&](const UnansweredSwitch& other) { return other.chunk.from == chunk; });
+  UnansweredSwitch begun{.chunk = {.from = chunk,
+                                   .records = copy.blanked,
+                                   .md5_before = copy.md5_before,
+                                   .md5_after = copy.md5_after}};
+  for (const auto& place : places) {
+    begun.positions.insert(place.position);
   }
   VERGER_FAILPOINT("online-redaction.copied");
   const auto switched = co_await work->lock->switch_chunk(chunk, copy.name);
   if (!switched.done()) {
     if (switched.refused()) {
       static_cast<void>(work->env.files.remove(work->request.directory / copy.name));
+    } else {
+      work->report->unanswered.push_back(std::move(begun));
     }
     // An unknown outcome leaves the copy: the node may be about to rename it.
     auto error = client::to_error(switched.verdict, switched.code, switched.why);
     co_return error.within(fmt::format("{}: not switched", chunk));
   }
   VERGER_FAILPOINT("online-redaction.switched");
-  VERGER_CO_TRY(const auto now, co_await check_switched(work, chunk, places));
+  auto checked = co_await check_switched(work, chunk, places);
+  if (!checked) {
+    work->report->unanswered.push_back(std::move(begun));
+    co_return checked.error();
+  }
+  const auto& now = *checked;
   work->report->blanked += copy.blanked;
   work->report->chunks.push_back({.from = chunk,
                                   .to = now,

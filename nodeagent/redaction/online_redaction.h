@@ -47,15 +47,23 @@ struct OnlineRequest {
 /// One chunk file that was replaced.
 struct SwitchedChunk {
   std::string from;
-  std::string to;
+  std::string to{};
   std::size_t records = 0;
   Md5Digest md5_before{};
   Md5Digest md5_after{};
 };
 
+/// A switch whose answer, or the look after it, was lost: the node may have made it.
+struct UnansweredSwitch {
+  SwitchedChunk chunk{};  ///< without `to`
+  std::set<LogPosition> positions{};
+};
+
 struct OnlineReport {
   std::vector<std::string> removed;  ///< copies that an interrupted redaction had left
   std::vector<SwitchedChunk> chunks;
+  /// Given again with the next try, those that the node has made come to `chunks`.
+  std::vector<UnansweredSwitch> unanswered;
   std::size_t blanked = 0;  ///< records
   std::size_t already = 0;  ///< that were redacted before
 };

@@ -140,11 +140,13 @@ class OnlineRedactionOperation final : public BesideServerOperation {
     // The lock goes with the connection, and each chunk file is the former or the redacted one:
     // what is left is found anew.
     OnlineBackOff back_off(node.timers);
+    const auto report = std::make_shared<online::OnlineReport>();
     const auto executor = co_await net::this_coro::executor;
     for (bool first = true;; first = false) {
       const auto client = node.online->connect(executor);
-      const auto redacted = client ? co_await redact_once(node, work, *client, asked.lock_deadline)
-                                   : Result<void>(client.error());
+      const auto redacted =
+          client ? co_await redact_once(node, work, *client, report, asked.lock_deadline)
+                 : Result<void>(client.error());
       if (redacted) {
         break;
       }
@@ -178,13 +180,13 @@ class OnlineRedactionOperation final : public BesideServerOperation {
  private:
   net::awaitable<Result<void>> redact_once(LocalNode node, std::shared_ptr<OnlineRedactionJob> work,
                                            std::shared_ptr<client::RedactionClient> client,
+                                           std::shared_ptr<online::OnlineReport> report,
                                            milliseconds lock_deadline) {
     const auto control = node.control;
     VERGER_CO_TRY(const auto lock, co_await wait_for_lock(node, client, lock_deadline));
     // From here on no scavenge begins: what is found stays where it is.
     work->begin_look();
     VERGER_CO_RETURN_IF_ERROR(co_await run_paced(node, work));
-    const auto report = std::make_shared<online::OnlineReport>();
     auto redacted = Result<void>();
     if (!work->events().empty()) {
       redacted = co_await online::redact_while_locked(
@@ -220,7 +222,7 @@ class OnlineRedactionOperation final : public BesideServerOperation {
   }
 
   static void take(online::OnlineReport& report, RedactionResult& into) {
-    into.blanked += report.blanked;
+    into.blanked += std::exchange(report.blanked, 0);
     for (auto& chunk : report.chunks) {
       into.chunks.push_back({.from = std::move(chunk.from),
                              .to = std::move(chunk.to),
@@ -229,6 +231,8 @@ class OnlineRedactionOperation final : public BesideServerOperation {
                              .md5_after = chunk.md5_after});
     }
     std::ranges::move(report.removed, std::back_inserter(into.removed));
+    report.chunks.clear();
+    report.removed.clear();
   }
 
   /// As a reader sees them: a redacted event has no data.

@@ -353,6 +353,12 @@ TEST_F(AnOnlineRedaction, ProvesAlsoWhereTheServerWasKilledInTheMiddleAndCameBac
   EXPECT_EQ(status["result"]["blanked"], 2);
   EXPECT_EQ(status["result"]["texts"], 2) << "the texts are known all the while";
   EXPECT_EQ(status["result"]["proven"], true) << status;
+  const auto& chunks = status["result"]["chunks"];
+  ASSERT_EQ(chunks.size(), 2U) << "the one whose answer was lost is in the report, too: " << status;
+  EXPECT_EQ(chunks[0]["from"], "chunk-000000.000000");
+  EXPECT_EQ(chunks[0]["to"], "chunk-000000.000001");
+  EXPECT_EQ(chunks[0]["records"], 1);
+  EXPECT_NE(chunks[0]["md5Before"], chunks[0]["md5After"]);
   EXPECT_EQ(server_.switches, 2) << "none is made twice";
 }
 
