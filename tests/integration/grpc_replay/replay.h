@@ -23,6 +23,9 @@ struct ReplayPlan {
   /// Those that happened while another one was open, which comes later in the file.
   std::set<int> inner{};
   std::map<int, std::function<void()>> before{};
+  /// Sent in place of what was recorded: "user:password", and the last message, whole.
+  std::map<int, std::string> credentials{};
+  std::map<int, std::string> last_message{};
   /// While an exchange is open, after the step of its timeline with this index: other exchanges,
   /// for example, which are then not replayed again.
   struct Inside {
@@ -39,6 +42,8 @@ class Replay {
 
   /// Replays the whole file. How many exchanges were the same.
   int run(const std::string& file, ReplayPlan plan = {});
+  /// The same for a recording of another shape, brought into that of the files.
+  int run_recorded(nlohmann::json recorded, const std::string& name, ReplayPlan plan);
   /// Some exchanges of the file alone.
   int run_only(const std::string& file, const std::set<int>& numbers, ReplayPlan plan = {});
   /// Replays exchange `number` of the file that is being replayed: inside another one.
