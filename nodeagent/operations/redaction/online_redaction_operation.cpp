@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 constexpr const char* kLockDeadline = "lockDeadlineMs";
 constexpr milliseconds kUsualLockDeadline{600'000};
 constexpr milliseconds kFirstWait{1'000};
-constexpr milliseconds kLongestWait{30'000};
+constexpr milliseconds kLongestWait{5'000};
 /// How long in all a server that went away in the middle may take to be back, as one that was
 /// killed: the texts are known all the while.
 constexpr milliseconds kReturnLimit{600'000};
