@@ -63,6 +63,8 @@ class ScavengePointOperation final : public Operation {
   net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) override {
     client::ScavengeParameters parameters;
     VERGER_CO_TRY(parameters.threshold, threshold_of(record));
+    // At the slowest pace: what it removes before it is stopped is left to the plan's own work.
+    parameters.throttle_percent = 1;
     parameters.sync_only = false;
     const auto answer = co_await node.client.start_scavenge(parameters);
     if (answer.refused()) {
