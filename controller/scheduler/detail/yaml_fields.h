@@ -53,6 +53,11 @@ class YamlFields {
     problems_.push_back({node.IsDefined() ? line_of(node) : 0, std::move(message)});
   }
 
+  /// Of the mapping as a whole.
+  void problem(std::string message) { problems_.push_back({line(), std::move(message)}); }
+  /// Of the whole document, in the order in which they were found.
+  [[nodiscard]] std::vector<PolicyProblem>& problems() const { return problems_; }
+
   bool text(const std::string& key, std::string& into) {
     const auto value = get(key);
     if (!value.IsDefined()) {
