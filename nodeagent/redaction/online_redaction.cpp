@@ -180,42 +180,38 @@ net::awaitable<Result<std::string>> check_switched(std::shared_ptr<Work> work, s
   co_return now;
 }
 
-/// All records of `chunk` are redacted: by a switch of before, where its answer was lost.
-void take_unanswered(OnlineReport& report, const std::string& chunk,
-                     const std::vector<RecordPlace>& places) {
-  const auto is_there = [&](LogPosition position) {
-    return std::ranges::find(places, position, &RecordPlace::position) != places.end();
-  };
-  std::erase_if(report.unanswered, [&](UnansweredSwitch& made) {
-    if (made.chunk.from == chunk || !std::ranges::all_of(made.positions, is_there)) {
-      return false;
+/// What became of switches whose answer was lost, by their records, which lie in `chunk` now: all
+/// of these are redacted, and the switch was made; or some are not, and it is made anew.
+void settle_unanswered(OnlineReport& report, const std::string& chunk,
+                       const std::set<LogPosition>& positions, bool redacted) {
+  std::erase_if(report.unanswered, [&](UnansweredSwitch& before) {
+    const bool is_here = std::ranges::any_of(
+        before.positions, [&](LogPosition position) { return positions.contains(position); });
+    if (is_here && redacted) {
+      before.chunk.to = chunk;
+      report.chunks.push_back(std::move(before.chunk));
     }
-    made.chunk.to = chunk;
-    report.chunks.push_back(std::move(made.chunk));
-    return true;
+    return is_here;
   });
 }
 
 net::awaitable<Result<void>> redact_chunk(std::shared_ptr<Work> work, std::string chunk,
                                           std::vector<RecordPlace> places) {
   VERGER_CO_TRY(const auto copy, co_await make_copy(work, chunk, places));
-  work->report->already += copy.already;
-  for (const auto& place : places) {
-    work->done.insert(place.position);
-  }
-  if (copy.name.empty()) {
-    take_unanswered(*work->report, chunk, places);
-    co_return Result<void>{};
-  }
-  // What was not made is made anew.
-  std::erase_if(work->report->unanswered,
-                [&](const UnansweredSwitch& other) { return other.chunk.from == chunk; });
+  auto& report = *work->report;
+  report.already += copy.already;
   UnansweredSwitch begun{.chunk = {.from = chunk,
+                                   .to = {},
                                    .records = copy.blanked,
                                    .md5_before = copy.md5_before,
                                    .md5_after = copy.md5_after}};
   for (const auto& place : places) {
     begun.positions.insert(place.position);
+    work->done.insert(place.position);
+  }
+  settle_unanswered(report, chunk, begun.positions, /*redacted=*/copy.name.empty());
+  if (copy.name.empty()) {
+    co_return Result<void>{};
   }
   VERGER_FAILPOINT("online-redaction.copied");
   const auto switched = co_await work->lock->switch_chunk(chunk, copy.name);
@@ -223,27 +219,22 @@ net::awaitable<Result<void>> redact_chunk(std::shared_ptr<Work> work, std::strin
     if (switched.refused()) {
       static_cast<void>(work->env.files.remove(work->request.directory / copy.name));
     } else {
-      work->report->unanswered.push_back(std::move(begun));
+      report.unanswered.push_back(std::move(begun));
     }
     // An unknown outcome leaves the copy: the node may be about to rename it.
     auto error = client::to_error(switched.verdict, switched.code, switched.why);
     co_return error.within(fmt::format("{}: not switched", chunk));
   }
   VERGER_FAILPOINT("online-redaction.switched");
-  auto checked = co_await check_switched(work, chunk, places);
-  if (!checked) {
-    work->report->unanswered.push_back(std::move(begun));
-    co_return checked.error();
+  auto now = co_await check_switched(work, chunk, std::move(places));
+  if (!now) {
+    report.unanswered.push_back(std::move(begun));
+    co_return now.error();
   }
-  const auto& now = *checked;
-  work->report->blanked += copy.blanked;
-  work->report->chunks.push_back({.from = chunk,
-                                  .to = now,
-                                  .records = copy.blanked,
-                                  .md5_before = copy.md5_before,
-                                  .md5_after = copy.md5_after});
   work->env.log.info("redacted events of a chunk file",
-                     {{"from", chunk}, {"to", now}, {"records", fmt::to_string(copy.blanked)}});
+                     {{"from", chunk}, {"to", *now}, {"records", fmt::to_string(copy.blanked)}});
+  begun.chunk.to = *std::move(now);
+  report.chunks.push_back(std::move(begun.chunk));
   co_return Result<void>{};
 }
 
@@ -261,6 +252,7 @@ std::optional<std::pair<std::string, std::vector<RecordPlace>>> next_chunk(const
 }
 
 net::awaitable<Result<void>> redact_all(std::shared_ptr<Work> work) {
+  work->report->already = 0;
   VERGER_CO_TRY(work->report->removed,
                 redaction::remove_copies(work->env.files, work->request.directory));
   VERGER_CO_TRY(auto found, co_await find_events(work));

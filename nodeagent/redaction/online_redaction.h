@@ -14,6 +14,7 @@
 #include "engine/base/log.h"
 #include "engine/base/random.h"
 #include "engine/base/result.h"
+#include "engine/redaction/redaction_job.h"
 #include "engine/redaction/redaction_plan.h"
 #include "nodeagent/client/grpc/redaction_client.h"
 #include "nodeagent/http/timers.h"
@@ -44,28 +45,18 @@ struct OnlineRequest {
   bool former_may_stay = false;
 };
 
-/// One chunk file that was replaced.
-struct SwitchedChunk {
-  std::string from;
-  std::string to{};
-  std::size_t records = 0;
-  Md5Digest md5_before{};
-  Md5Digest md5_after{};
-};
-
 /// A switch whose answer, or the look after it, was lost: the node may have made it.
 struct UnansweredSwitch {
-  SwitchedChunk chunk{};  ///< without `to`
+  redaction::RedactedChunk chunk{};  ///< without `to`
   std::set<LogPosition> positions{};
 };
 
 struct OnlineReport {
   std::vector<std::string> removed;  ///< copies that an interrupted redaction had left
-  std::vector<SwitchedChunk> chunks;
+  std::vector<redaction::RedactedChunk> chunks;
   /// Given again with the next try, those that the node has made come to `chunks`.
   std::vector<UnansweredSwitch> unanswered;
-  std::size_t blanked = 0;  ///< records
-  std::size_t already = 0;  ///< that were redacted before
+  std::size_t already = 0;  ///< records that were redacted before this try
 };
 
 /// Redacts events on one running node: takes its chunk lock, finds the events, checks all of them

@@ -165,9 +165,9 @@ int run_redact_program(int argc, const char* const* argv, RedactProgram program)
     program.err << "verger-redact: " << outcome.error().message << '\n';
     return exit_code_of(outcome.error());
   }
-  program.out << (running.report->blanked > 0
-                      ? "redacted; other nodes of the cluster and backups still have the data\n"
-                      : "nothing to do\n");
+  program.out << (running.report->chunks.empty()
+                      ? "nothing to do\n"
+                      : "redacted; other nodes of the cluster and backups still have the data\n");
   return kExitDone;
 }
 

@@ -222,17 +222,8 @@ class OnlineRedactionOperation final : public BesideServerOperation {
   }
 
   static void take(online::OnlineReport& report, RedactionResult& into) {
-    into.blanked += std::exchange(report.blanked, 0);
-    for (auto& chunk : report.chunks) {
-      into.chunks.push_back({.from = std::move(chunk.from),
-                             .to = std::move(chunk.to),
-                             .records = chunk.records,
-                             .md5_before = chunk.md5_before,
-                             .md5_after = chunk.md5_after});
-    }
-    std::ranges::move(report.removed, std::back_inserter(into.removed));
-    report.chunks.clear();
-    report.removed.clear();
+    std::ranges::move(std::exchange(report.chunks, {}), std::back_inserter(into.chunks));
+    std::ranges::move(std::exchange(report.removed, {}), std::back_inserter(into.removed));
   }
 
   /// As a reader sees them: a redacted event has no data.

@@ -38,6 +38,7 @@ struct ModelServer {
   bool locked = false;
   std::string refuses_switch{};  ///< its reason; empty: it switches
   int loses_connection = 0;      ///< at so many switches, after having made them
+  int loses_requests = 0;        ///< so many switches before: not made, and then a scavenge ran
   bool gives_data = false;       ///< to readers, of redacted events
   int away_for = 0;              ///< so many connections fail once one was lost
   bool keeps_former = false;     ///< it does not remove what was replaced
@@ -83,6 +84,12 @@ struct ModelServer {
     }
     ++switches;
   }
+  /// A scavenge rewrites a chunk file, and keeps the record.
+  void scavenge(const std::string& target) {
+    auto name = log::parse_chunk_file_name(target).value();
+    ++name.version;
+    ok(files.rename(database / target, database / log::chunk_file_name(name.start, name.version)));
+  }
 };
 
 class ModelLock final : public client::HeldChunkLock {
@@ -93,6 +100,11 @@ class ModelLock final : public client::HeldChunkLock {
                                                                 std::string new_file) override {
     if (!server_.refuses_switch.empty()) {
       co_return client::refused<client::Nothing>("switch_refused", server_.refuses_switch);
+    }
+    if (server_.loses_requests > 0) {
+      --server_.loses_requests;
+      server_.scavenge(target);
+      co_return client::unknown<client::Nothing>("no_answer", "the connection ended");
     }
     server_.switch_in(target, new_file);
     if (server_.loses_connection > 0) {
@@ -360,6 +372,19 @@ TEST_F(AnOnlineRedaction, ProvesAlsoWhereTheServerWasKilledInTheMiddleAndCameBac
   EXPECT_EQ(chunks[0]["records"], 1);
   EXPECT_NE(chunks[0]["md5Before"], chunks[0]["md5After"]);
   EXPECT_EQ(server_.switches, 2) << "none is made twice";
+}
+
+TEST_F(AnOnlineRedaction, ReportsNoSwitchThatWasNotMade) {
+  server_.loses_requests = 1;
+  server_.loses_connection = 1;
+  const auto status = redact(both());
+  ASSERT_EQ(status.value("state", ""), "done") << status;
+  EXPECT_EQ(status["result"]["blanked"], 2);
+  const auto& chunks = status["result"]["chunks"];
+  ASSERT_EQ(chunks.size(), 2U) << status;
+  EXPECT_EQ(chunks[0]["from"], "chunk-000000.000001") << "as the scavenge has left it";
+  EXPECT_EQ(chunks[0]["to"], "chunk-000000.000002");
+  EXPECT_EQ(chunks[1]["from"], "chunk-000001.000000");
 }
 
 TEST_F(AnOnlineRedaction, EndsWhereTheServerDoesNotComeBack) {
