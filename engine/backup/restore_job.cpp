@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "engine/backup/detail/file_copy.h"
+#include "engine/backup/detail/file_restore.h"
 #include "engine/backup/detail/index_choice.h"
-#include "engine/backup/detail/page_cache.h"
 #include "engine/backup/detail/restore_files.h"
 #include "engine/backup/detail/restore_place.h"
 #include "engine/base/database_files.h"
@@ -18,130 +18,18 @@
 namespace verger::backup {
 namespace {
 
+using detail::FileRestore;
 using detail::NewFile;
 using detail::RestorePlace;
 
 /// Left free on the target's disk.
 constexpr std::uint64_t kSpareSpace = 64ULL << 20U;
 
-/// A file on its way from the store to where it waits, or being read again in place.
-class FileWork {
- public:
-  /// Copies: `to` appears once all its bytes are on the disk and have their SHA-256.
-  static Result<FileWork> copy(FileSystem& files, BlobStore& store, const NewFile& file,
-                               const Path& to) {
-    FileWork work(files, file, to);
-    if (!file.content) {
-      VERGER_TRY(work.content_, store.open_blob(file.entry.sha256));
-      if (work.content_->size() != file.entry.size) {
-        return Error{
-            Errc::kCorruption,
-            fmt::format("{}: the backup's content ({}) has {} bytes instead of {}", file.entry.path,
-                        to_hex(file.entry.sha256), work.content_->size(), file.entry.size)};
-      }
-    }
-    VERGER_RETURN_IF_ERROR(make_directories_durably(files, to.parent_path()));
-    const Path part = to.string() + ".part";
-    if (const auto removed = files.remove(part);
-        !removed && removed.error().code != Errc::kNotFound) {
-      return removed.error();
-    }
-    VERGER_TRY(work.file_, files.open(part, OpenMode::kCreateNew));
-    work.copies_ = true;
-    return work;
-  }
-  /// Reads `at` again.
-  static Result<FileWork> compare(FileSystem& files, const NewFile& file, const Path& at) {
-    FileWork work(files, file, at);
-    VERGER_TRY(work.file_, files.open(at, OpenMode::kRead));
-    VERGER_TRY(const auto size, work.file_->size());
-    if (size != file.entry.restored_size) {
-      return Error{Errc::kCorruption, fmt::format("{}: has {} bytes after the restore, not {}",
-                                                  at.string(), size, file.entry.restored_size)};
-    }
-    work.cache_ = detail::ReadOnce(files, at);
-    return work;
-  }
-
-  /// True once it is done. Errors: kCorruption: another SHA-256.
-  Result<bool> step(std::uint64_t most) {
-    std::uint64_t done = 0;
-    while (at_ < entry_.size && (done == 0 || done < most)) {
-      buffer_.resize(std::min(detail::kBlockSize, entry_.size - at_));
-      VERGER_RETURN_IF_ERROR(read());
-      hash_.update(buffer_);
-      if (copies_) {
-        VERGER_RETURN_IF_ERROR(file_->write_at(at_, buffer_));
-      }
-      at_ += buffer_.size();
-      done += buffer_.size();
-    }
-    if (at_ < entry_.size) {
-      return false;
-    }
-    VERGER_RETURN_IF_ERROR(end());
-    return true;
-  }
-
-  [[nodiscard]] std::uint64_t take_done() { return at_ - std::exchange(counted_, at_); }
-
- private:
-  FileWork(FileSystem& files, const NewFile& file, Path to)
-      : files_(&files), entry_(file.entry), own_(file.content), to_(std::move(to)) {}
-
-  Result<void> read() {
-    if (!copies_) {
-      cache_.before_read();
-      VERGER_RETURN_IF_ERROR(file_->read_exact(at_, buffer_));
-      cache_.read_to(at_ + buffer_.size());
-      return {};
-    }
-    if (own_) {
-      std::ranges::copy(ByteView(*own_).subspan(at_, buffer_.size()), buffer_.begin());
-      return {};
-    }
-    return content_->read_exact(at_, buffer_);
-  }
-
-  Result<void> end() {
-    if (hash_.finish() != entry_.sha256) {
-      return Error{Errc::kCorruption,
-                   copies_ ? fmt::format("{}: the backup's content does not have its SHA-256 ({}); "
-                                         "nothing was changed: restore another backup",
-                                         entry_.path, to_hex(entry_.sha256))
-                           : fmt::format("{}: does not have the SHA-256 of the backup after the "
-                                         "restore: the disk has changed it; repeat the restore",
-                                         to_.string())};
-    }
-    if (!copies_) {
-      return {};
-    }
-    if (entry_.restored_size != entry_.size) {
-      VERGER_RETURN_IF_ERROR(file_->resize(entry_.restored_size));
-    }
-    VERGER_RETURN_IF_ERROR(file_->sync());
-    detail::drop_from_page_cache(*files_, file_->path());
-    VERGER_RETURN_IF_ERROR(files_->rename(file_->path(), to_));
-    return files_->sync_directory(to_.parent_path());
-  }
-
-  FileSystem* files_;
-  BackedUpFile entry_;
-  std::optional<Bytes> own_;
-  Path to_;
-  bool copies_ = false;
-  std::unique_ptr<BlobReader> content_;
-  std::unique_ptr<File> file_;
-  detail::ReadOnce cache_;
-  std::uint64_t at_ = 0;
-  std::uint64_t counted_ = 0;
-  Sha256 hash_;
-  Bytes buffer_;
-};
-
 }  // namespace
 
 struct RestoreJob::State {
+  static bool is_table(const NewFile& file) { return detail::is_index_table(file.entry); }
+
   enum class Phase : std::uint8_t {
     kBegin,
     kCopy,
@@ -167,13 +55,8 @@ struct RestoreJob::State {
         files_to_place(detail::new_files_of(manifest)) {
     // Tables come last: by then it is known how fast the rest was.
     std::vector<NewFile> tables;
-    std::erase_if(files_to_place, [&tables](NewFile& file) {
-      const bool is_table = detail::is_index_table(file.entry);
-      if (is_table) {
-        tables.push_back(std::move(file));
-      }
-      return is_table;
-    });
+    std::ranges::copy_if(files_to_place, std::back_inserter(tables), is_table);
+    std::erase_if(files_to_place, is_table);
     std::ranges::move(tables, std::back_inserter(files_to_place));
   }
 
@@ -193,8 +76,9 @@ struct RestoreJob::State {
   RestorePlace::Progress stored;
   std::uint64_t resumed = 0;
   std::vector<std::size_t> waiting;  ///< of files_to_place, the next one last
-  std::vector<FileWork> running;
+  std::vector<FileRestore> running;
   Monotonic copy_began{};
+  bool to_choose = false;  ///< where tables come from, once all else is copied
   std::string choice;
   std::optional<detail::IndexFromLog> index;
 
@@ -236,6 +120,9 @@ struct RestoreJob::State {
       leave_tables_out();
       choice = "made from the log";
     }
+    to_choose = options.index_from == IndexSource::kFaster &&
+                stored.phase == RestorePlace::Phase::kStaging && !waiting.empty() &&
+                is_table(files_to_place[waiting.front()]);
     VERGER_RETURN_IF_ERROR(place.save(stored));
     progress = {.phase = "copy", .done = resumed, .total = resumed + bytes_of(waiting)};
     copy_began = clock.monotonic();
@@ -289,7 +176,7 @@ struct RestoreJob::State {
       if (size && *size == entry.restored_size) {
         there = true;
       } else if (stored.phase == RestorePlace::Phase::kSwitching) {
-        VERGER_TRY(there, is_in_place(files_to_place[i]));
+        VERGER_TRY(there, detail::has_content(disk, files_to_place[i], place.target(entry.path)));
       }
       if (there) {
         resumed += entry.size;
@@ -298,20 +185,6 @@ struct RestoreJob::State {
       }
     }
     return {};
-  }
-
-  Result<bool> is_in_place(const NewFile& file) {
-    auto work = FileWork::compare(disk, file, place.target(file.entry.path));
-    if (!work) {
-      const auto code = work.error().code;
-      return code == Errc::kNotFound || code == Errc::kCorruption ? Result<bool>(false)
-                                                                  : work.error();
-    }
-    auto same = work->step(file.entry.size);
-    if (!same && same.error().code == Errc::kCorruption) {
-      return false;
-    }
-    return same;
   }
 
   [[nodiscard]] std::uint64_t bytes_of(const std::vector<std::size_t>& indices) const {
@@ -356,11 +229,8 @@ struct RestoreJob::State {
   /// Works on waiting files until all are done.
   template <class Begin>
   Result<bool> step_files(std::uint64_t most, Begin begin_work) {
-    const bool chooses =
-        phase == Phase::kCopy && options.index_from == IndexSource::kFaster && choice.empty();
     while (running.size() < std::max<std::size_t>(options.lanes, 1) && !waiting.empty()) {
-      if (chooses && detail::is_index_table(files_to_place[waiting.back()].entry) &&
-          !running.empty()) {
+      if (to_choose && only_tables_wait()) {
         break;  // what runs ends first
       }
       const auto next = waiting.back();
@@ -388,25 +258,18 @@ struct RestoreJob::State {
     return running.empty() && waiting.empty();
   }
 
-  void leave_tables_out() {
-    // They are the last ones of files_to_place, so that the other indices stay valid.
-    std::erase_if(
-        waiting, [this](std::size_t i) { return detail::is_index_table(files_to_place[i].entry); });
-    std::erase_if(files_to_place,
-                  [](const NewFile& file) { return detail::is_index_table(file.entry); });
+  [[nodiscard]] bool only_tables_wait() const {
+    return !waiting.empty() && is_table(files_to_place[waiting.back()]);
   }
 
-  /// Only the tables are still to be copied, and it is not decided yet.
-  [[nodiscard]] bool has_to_choose() const {
-    return options.index_from == IndexSource::kFaster && choice.empty() &&
-           stored.phase == RestorePlace::Phase::kStaging && !stored.index_from_log &&
-           running.empty() && !waiting.empty() &&
-           std::ranges::all_of(waiting, [this](std::size_t i) {
-             return detail::is_index_table(files_to_place[i].entry);
-           });
+  void leave_tables_out() {
+    // They are the last ones of files_to_place, so that the other indices stay valid.
+    std::erase_if(waiting, [this](std::size_t i) { return is_table(files_to_place[i]); });
+    std::erase_if(files_to_place, is_table);
   }
 
   Result<void> choose_index() {
+    to_choose = false;
     const detail::CopyMeasured copied{
         .bytes = progress.done - resumed,
         .seconds = std::chrono::duration<double>(clock.monotonic() - copy_began).count(),
@@ -424,11 +287,11 @@ struct RestoreJob::State {
   }
 
   Result<void> copy(std::uint64_t most) {
-    if (has_to_choose()) {
+    if (to_choose && running.empty() && only_tables_wait()) {
       VERGER_RETURN_IF_ERROR(choose_index());
     }
     VERGER_TRY(const bool done, step_files(most, [this](const NewFile& file) {
-                 return FileWork::copy(disk, store, file, place.staged(file.entry.path));
+                 return FileRestore::copy(disk, store, file, place.staged(file.entry.path));
                }));
     if (done) {
       progress = {.phase = "switch", .done = 0, .total = 0};
@@ -463,7 +326,7 @@ struct RestoreJob::State {
 
   Result<void> verify(std::uint64_t most) {
     VERGER_TRY(const bool done, step_files(most, [this](const NewFile& file) {
-                 return FileWork::compare(disk, file, place.target(file.entry.path));
+                 return FileRestore::compare(disk, file, place.target(file.entry.path));
                }));
     if (done) {
       phase = Phase::kOpen;
