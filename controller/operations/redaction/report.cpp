@@ -18,7 +18,7 @@ template <class Value>
 Value number_of(const json& result, const char* name) {
   return result.value(name, Value{0});
 }
-json texts_in(const json& result, std::string_view name) {
+json array_in(const json& result, std::string_view name) {
   return result.value(std::string(name), json::array());
 }
 
@@ -27,7 +27,7 @@ json node_of_report(const planner::Step& step, const StepState* state) {
   const json result = ended ? *state->result : json::object();
   const bool already = ended && result.contains("not_needed");
   const bool searched = ended && !already;
-  auto left = texts_in(result, kDifferences);
+  auto left = array_in(result, kDifferences);
   return {{"node", step.node},
           {"state", already ? "already"
                     : ended ? "redacted"
@@ -36,9 +36,9 @@ json node_of_report(const planner::Step& step, const StepState* state) {
           {"records", number_of<std::int64_t>(result, "records")},
           {"blanked", number_of<std::int64_t>(result, "blanked")},
           {"already", number_of<std::int64_t>(result, "already")},
-          {"missing", texts_in(result, "missing")},
-          {"chunks", texts_in(result, "chunks")},
-          {"removed", texts_in(result, "removed")},
+          {"missing", array_in(result, "missing")},
+          {"chunks", array_in(result, "chunks")},
+          {"removed", array_in(result, "removed")},
           {"texts", number_of<std::int64_t>(result, "texts")},
           {"unsearchable", number_of<std::int64_t>(result, "unsearchable")},
           {"searched_files", number_of<std::int64_t>(result, "searched_files")},
@@ -48,7 +48,7 @@ json node_of_report(const planner::Step& step, const StepState* state) {
           {"way", step.reason},
           {"read_back", number_of<std::int64_t>(result, "read_back")},
           {"search_rounds", number_of<std::int64_t>(result, "search_rounds")},
-          {"changing", texts_in(result, "changing")},
+          {"changing", array_in(result, "changing")},
           {"held_searched", number_of<std::int64_t>(result, "held_searched")},
           {"confirmed", false},
           {"seconds", state == nullptr ? 0.0 : static_cast<double>(state->active_ms) / 1'000.0}};
@@ -90,12 +90,12 @@ struct SeenInRedaction {
       take_backups(run, *state->result);
     } else if (step.kind == names::kExpire && state != nullptr &&
                state->status == StepStatus::kDone) {
-      for (const auto& id : texts_in(*state->result, "expired")) {
+      for (const auto& id : array_in(*state->result, "expired")) {
         expired.insert(id.get<std::string>());
       }
-    }
-    for (auto& each : backups) {
-      each["expired"] = expired.contains(each.value("generation", std::string()));
+      for (auto& each : backups) {
+        each["expired"] = expired.contains(each.value("generation", std::string()));
+      }
     }
   }
   /// The looks of the end.
@@ -112,7 +112,7 @@ struct SeenInRedaction {
           "events",
           step.node, state == nullptr || state->reason.empty() ? "" : ", " + state->reason));
     } else {
-      again = texts_in(*state->result, kDifferences);
+      again = array_in(*state->result, kDifferences);
     }
     (*of)["confirmed"] = again.empty();
     for (const auto& each : again) {
@@ -123,9 +123,10 @@ struct SeenInRedaction {
   }
   void take_backups(const RunState& run, const json& result) {
     backups_seen = true;
-    problems = texts_in(result, "problems");
-    backups = texts_in(result, "backups");
+    problems = array_in(result, "problems");
+    backups = array_in(result, "backups");
     for (auto& each : backups) {
+      each["expired"] = false;  // until the deletion, which comes later, says so
       each["command"] = fmt::format("verger backup delete {} {} --repository {}", run.cluster,
                                     each.value("generation", std::string()),
                                     each.value("repository", std::string()));

@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/operations/redaction/agent_work.h"
 #include "controller/operations/redaction/redaction_support.h"
 #include "controller/operations/redaction/step_kinds.h"
 #include "planner/redaction/redaction_policy.h"
@@ -16,7 +17,6 @@ using nlohmann::json;
 using steps::done;
 using steps::OperationNews;
 using steps::ready;
-using steps::running;
 using steps::verdict;
 using steps::wait;
 
@@ -27,7 +27,7 @@ std::vector<std::string> texts_of(const json& result, const char* name) {
 }
 
 /// Has the node's agent look for the events.
-class LookingForEvents : public StepKind {
+class LookingForEvents : public AgentWork {
  public:
   net::awaitable<Readiness> prepare(StepContext context) override {
     const auto* node = context.node();
@@ -46,48 +46,16 @@ class LookingForEvents : public StepKind {
                                                 std::move(parameters));
   }
 
-  net::awaitable<Verdict> observe(StepContext context) override {
-    const auto operation = context.state.operation;
-    const auto news = co_await steps::ask_agent(context, operation);
-    switch (news.kind) {
-      case OperationNews::Kind::kUnderWay:
-        co_return running(news.progress.empty() ? json{{"phase", "at work"}} : news.progress);
-      case OperationNews::Kind::kUnknown:
-        co_return verdict(Verdict::Kind::kUnknown, news.reason);
-      case OperationNews::Kind::kNotArrived:
-        co_return verdict(Verdict::Kind::kNotArrived, "the agent never got it");
-      case OperationNews::Kind::kFailed:
-        if (news.code == "stopped") {
-          co_return verdict(Verdict::Kind::kStopped,
-                            context.state.interrupting ? "stopped-by-us" : "stopped-by-someone",
-                            "it was stopped; nothing was changed");
-        }
-        co_return judge_failure(context, news);
-      case OperationNews::Kind::kDone:
-        break;
-    }
-    co_return judge_found(context, news.result);
-  }
-
   [[nodiscard]] bool can_interrupt(const StepContext& /*context*/,
                                    Interrupt /*why*/) const override {
     return true;
   }
-  net::awaitable<void> interrupt(StepContext context) override {
-    const auto peers = context.peers;
-    const auto node = context.step.node;
-    const auto operation = context.state.operation;
-    static_cast<void>(co_await peers->cancel_operation(node, operation));
-  }
 
- protected:
+ private:
   /// The operation's parameters that say which records.
   [[nodiscard]] virtual json wanted(const StepContext& context) const = 0;
-  virtual Verdict judge_found(const StepContext& context, const json& result) const = 0;
-  [[nodiscard]] virtual Verdict judge_failure(const StepContext& context,
-                                              const OperationNews& news) const {
-    static_cast<void>(context);
-    return steps::judge_failed(news);
+  [[nodiscard]] std::string_view where_it_stopped() const override {
+    return "it was stopped; nothing was changed";
   }
 };
 
@@ -95,7 +63,7 @@ class RedactionCheckStep final : public LookingForEvents {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kCheck; }
 
- protected:
+ private:
   [[nodiscard]] json wanted(const StepContext& context) const override {
     const auto events = context.step.parameters.find("events");
     return {
@@ -103,7 +71,7 @@ class RedactionCheckStep final : public LookingForEvents {
         {"events", events == context.step.parameters.end() ? json::array()
                                                            : json::parse(events->second.text())}};
   }
-  Verdict judge_found(const StepContext& context, const json& result) const override {
+  [[nodiscard]] Verdict judge_done(const StepContext& context, const json& result) const override {
     auto against = texts_of(result, "refused");
     const auto obstacles = texts_of(result, "obstacles");
     against.insert(against.end(), obstacles.begin(), obstacles.end());
@@ -131,7 +99,7 @@ class ConfirmStep final : public LookingForEvents {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kConfirm; }
 
- protected:
+ private:
   /// By position: of some records the node's index may have no entry.
   [[nodiscard]] json wanted(const StepContext& context) const override {
     return {{"list", list_text(agreed_list_of(context.values))}};
@@ -147,7 +115,7 @@ class ConfirmStep final : public LookingForEvents {
                   json::array({fmt::format("{}: it was not looked at again at the end: {}",
                                            context.step.node, news.reason)})}});
   }
-  Verdict judge_found(const StepContext& context, const json& result) const override {
+  [[nodiscard]] Verdict judge_done(const StepContext& context, const json& result) const override {
     const auto list = parse_list(result.value("list", std::string()));
     if (!list || !result.contains("to_do")) {
       return verdict(Verdict::Kind::kNotHappened, "unreadable-result",

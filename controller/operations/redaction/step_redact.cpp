@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/stopped_server.h"
+#include "controller/operations/redaction/agent_work.h"
 #include "controller/operations/redaction/redaction_support.h"
 #include "controller/operations/redaction/step_kinds.h"
 #include "engine/base/clock.h"
@@ -18,9 +19,7 @@ using steps::done;
 using steps::impossible;
 using steps::int_parameter;
 using steps::not_needed;
-using steps::OperationNews;
 using steps::ready;
-using steps::running;
 using steps::verdict;
 using steps::wait;
 
@@ -74,7 +73,7 @@ std::string older_data_note(const StepContext& context) {
 }
 
 /// Of both ways: what the agents do differs, and what they show does not.
-class RedactionStep : public StepKind {
+class RedactionStep : public AgentWork {
  public:
   net::awaitable<Readiness> prepare(StepContext context) override {
     const auto* node = context.node();
@@ -112,59 +111,27 @@ class RedactionStep : public StepKind {
                                                 std::move(parameters));
   }
 
-  net::awaitable<Verdict> observe(StepContext context) override {
-    const auto operation = context.state.operation;
-    const auto news = co_await steps::ask_agent(context, operation);
-    switch (news.kind) {
-      case OperationNews::Kind::kUnderWay:
-        co_return running(news.progress.empty() ? json{{"phase", without_progress()}}
-                                                : news.progress);
-      case OperationNews::Kind::kUnknown:
-        co_return verdict(Verdict::Kind::kUnknown, news.reason);
-      case OperationNews::Kind::kNotArrived:
-        co_return verdict(Verdict::Kind::kNotArrived, "the agent never got it");
-      case OperationNews::Kind::kFailed:
-        if (news.code == "stopped") {
-          co_return verdict(Verdict::Kind::kStopped,
-                            context.state.interrupting ? "stopped-by-us" : "stopped-by-someone",
-                            std::string(where_it_stopped()));
-        }
-        co_return steps::judge_failed(news);
-      case OperationNews::Kind::kDone:
-        break;
-    }
+  [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {
+    return steps::policy_lets_stop(context.step, why);
+  }
+
+ private:
+  /// Of the way alone, before it acts.
+  virtual net::awaitable<void> prepare_more(StepContext /*context*/, json& /*memo*/) { co_return; }
+
+  [[nodiscard]] Verdict judge_done(const StepContext& context, const json& shown) const override {
     const auto* node = context.node();
     if (node == nullptr || !node->answered || node->role == planner::Role::kOther) {
-      co_return verdict(Verdict::Kind::kUnknown, "it is redacted; the node has not come back yet");
+      return verdict(Verdict::Kind::kUnknown, "it is redacted; the node has not come back yet");
     }
-    auto result = news.result;
+    auto result = shown;
     if (auto differences = differences_of(context, result); !differences.empty()) {
       result[std::string(kDifferences)] = std::move(differences);
     }
     auto out = done(result);
     out.values[std::string(kOlderDataNoteValue)] = json{{"note", older_data_note(context)}}.dump();
-    co_return out;
+    return out;
   }
-
-  [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {
-    return steps::policy_lets_stop(context.step, why);
-  }
-  net::awaitable<void> interrupt(StepContext context) override {
-    const auto peers = context.peers;
-    const auto node = context.step.node;
-    const auto operation = context.state.operation;
-    static_cast<void>(co_await peers->cancel_operation(node, operation));
-  }
-
- protected:
-  /// Of the way alone, before it acts.
-  virtual net::awaitable<void> prepare_more(StepContext context, json& memo) {
-    static_cast<void>(context);
-    static_cast<void>(memo);
-    co_return;
-  }
-  [[nodiscard]] virtual std::string_view without_progress() const = 0;
-  [[nodiscard]] virtual std::string_view where_it_stopped() const = 0;
 };
 
 class OfflineRedactionStep final : public RedactionStep {
@@ -181,7 +148,7 @@ class OfflineRedactionStep final : public RedactionStep {
     co_return co_await steps::observe_start(context);
   }
 
- protected:
+ private:
   net::awaitable<void> prepare_more(StepContext context, json& memo) override {
     co_await steps::note_start_command(context, memo);
   }
@@ -197,8 +164,7 @@ class OnlineRedactionStep final : public RedactionStep {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kRedactOnline; }
 
- protected:
-  [[nodiscard]] std::string_view without_progress() const override { return "at work"; }
+ private:
   [[nodiscard]] std::string_view where_it_stopped() const override {
     return "it was stopped between two chunk files; the server ran all the while";
   }
