@@ -35,7 +35,8 @@ TEST(GrpcReplay, AFollower) {
 TEST(GrpcReplay, RightsAndUsers) {
   Replay replay(3);
   replay.at = *replay.cluster().leader();
-  const std::string cached = "the server takes the old password for some time";
+  const std::string cached =
+      "the server takes the old password, and not the new one, for up to a second";
   const std::string between = "a service between nodes, which ours do not have";
   ReplayPlan plan{
       .not_here = {{75, cached}, {76, cached}, {70, between}, {71, between}, {72, between}}};

@@ -20,6 +20,10 @@ namespace verger::testing {
 struct ReplayPlan {
   /// By number, with the reason.
   std::map<int, std::string> not_here{};
+  /// How many messages come was a matter of time: those that both have are compared.
+  std::set<int> any_count{};
+  /// The checkpoints of these lie where other streams, which are not recorded, got events.
+  std::set<int> without_checkpoints{};
   /// Those that happened while another one was open, which comes later in the file.
   std::set<int> inner{};
   std::map<int, std::function<void()>> before{};
@@ -85,6 +89,9 @@ class Replay {
   void note_ids(const std::string& call, const std::string& bytes);
   void count(const nlohmann::json& exchange, bool inner);
   std::string differences(const nlohmann::json& exchange);
+  /// What came, as far as it is compared.
+  std::vector<std::string> messages_of(const nlohmann::json& exchange,
+                                       const MemoryExchange& got) const;
   std::string compare(const nlohmann::json& exchange, const MemoryExchange& got);
 
   SimWorld world_;
