@@ -48,15 +48,13 @@ json differences_of(const StepContext& context, const json& result) {
       found_on(context).value("to_do", std::int64_t{0}) - std::max<std::int64_t>(gone, 0);
   if (count("blanked") < expected) {
     out.push_back(fmt::format(
-        "{}: {} of {} records were redacted by an attempt that did not come to its end: nothing "
-        "was "
-        "searched for their text; who has it can: verger-db redact DIRECTORY --prove --plaintext "
-        "FILE",
+        "{}: {} of {} records were redacted by an attempt that did not come to its end: "
+        "nothing was searched for their text; who has it can: verger-db redact "
+        "DIRECTORY --prove --plaintext FILE",
         node, expected - count("blanked"), expected));
   } else if (count("unsearchable") > 0) {
     out.push_back(
-        fmt::format("{}: {} texts are too short, or nothing but repetitions, to be "
-                    "searched for",
+        fmt::format("{}: {} texts are too short, or nothing but repetitions, to be searched for",
                     node, count("unsearchable")));
   }
   return out;
