@@ -113,8 +113,10 @@ int print_findings(const CliContext& context, const std::vector<Diagnosis>& find
   };
   if (!context.json) {
     context.print(table);
-    context.out << fmt::format("{} errors, {} warnings\n", count(Verdict::kError),
-                               count(Verdict::kWarning));
+    const auto errors = count(Verdict::kError);
+    const auto warnings = count(Verdict::kWarning);
+    context.out << fmt::format("{} error{}, {} warning{}\n", errors, errors == 1 ? "" : "s",
+                               warnings, warnings == 1 ? "" : "s");
   }
   return count(Verdict::kError) > 0 ? kFailed : kDone;
 }

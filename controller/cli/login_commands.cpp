@@ -62,9 +62,11 @@ Result<std::string> token_for_login(const LocalContext& context, const LoginOpti
   if (options.token_file == "-") {
     std::getline(std::cin, token);
   } else if (!options.token_file.empty()) {
-    VERGER_TRY(const auto bytes,
-               read_file(posix_file_system(), options.token_file, kLoginFileBytes));
-    token = std::string(as_text(bytes));
+    const auto bytes = read_file(posix_file_system(), options.token_file, kLoginFileBytes);
+    if (!bytes) {
+      return Error{bytes.error().code, "--token-file " + bytes.error().message};
+    }
+    token = std::string(as_text(*bytes));
   } else {
     VERGER_TRY(token, token_of_environment(context.err));
     if (token.empty() && ::isatty(STDIN_FILENO) == 1) {

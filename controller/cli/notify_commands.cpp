@@ -34,6 +34,12 @@ int test_notifications(const CliContext& context, const std::string& policy) {
     context.out << fmt::format("policy {} notifies no recipient\n", policy);
   } else {
     context.print(table);
+    if (!all) {
+      context.err << fmt::format(
+          "verger: not delivered to all; correct the recipient in policy {0}, or what refuses or "
+          "does not answer there, then again: verger notify test {0}\n",
+          policy);
+    }
   }
   return all ? kDone : kFailed;
 }

@@ -240,8 +240,9 @@ int wrong_usage(const CLI::App& app, const CLI::ParseError& error, std::ostream&
     message = fmt::format("{} takes {}", path, fmt::join(known, ", "));
     if (!unknown.empty()) {
       const auto near = nearest_name(unknown.front(), known);
-      message = near.empty() ? fmt::format("unknown command \"{}\"; {}", unknown.front(), message)
-                             : fmt::format("unknown command \"{}\"; did you mean {}?",
+      const auto* const kind = unknown.front().starts_with('-') ? "option" : "command";
+      message = near.empty() ? fmt::format("unknown {} \"{}\"; {}", kind, unknown.front(), message)
+                             : fmt::format("unknown {} \"{}\"; did you mean {}?", kind,
                                            unknown.front(), near);
     }
   } else if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&

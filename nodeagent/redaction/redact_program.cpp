@@ -115,10 +115,14 @@ struct Running {
 Result<void> redact(const RedactProgram& program, OnlineRequest request, Running& running) {
   const std::array directories = {request.directory};
   VERGER_RETURN_IF_ERROR(check_file_owner(directories));
-  VERGER_TRY(auto socket, client::find_redaction_socket(request.directory.string()));
+  auto socket = client::find_redaction_socket(request.directory.string());
+  if (!socket) {
+    return Error{socket.error().code,
+                 socket.error().message + ", or stop it and use verger-db redact"};
+  }
   VERGER_TRY(auto connected,
-             client::RedactionClient::connect(running.context.get_executor(), std::move(socket), {},
-                                              http::system_timers(), program.log));
+             client::RedactionClient::connect(running.context.get_executor(), *std::move(socket),
+                                              {}, http::system_timers(), program.log));
   const std::shared_ptr<client::RedactionClient> node = std::move(connected);
   net::signal_set signals(running.context, SIGINT, SIGTERM);
   signals.async_wait([stop = running.stop](boost::system::error_code error, int) {

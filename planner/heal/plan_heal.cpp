@@ -20,6 +20,9 @@ namespace verger::planner::detail {
 namespace {
 
 constexpr std::int32_t kAttemptsToHeal = 3;
+constexpr const char* kHealByHand =
+    "by hand, node by node: stop the server, remove "
+    "index/stream-existence/streamExistenceFilter.chk, start it";
 /// Of a server, until it has made its filter anew from the index, and has caught up.
 constexpr DurationRange kRestartWithNewFilter{.low_ms = 20'000, .high_ms = 900'000};
 
@@ -110,10 +113,12 @@ class HealPlanning {
       if (refusal.code == "offline-needs-agent") {
         refusal.message = "it has no agent that could stop it and work on its files";
       }
-      refusal.hint = refusal.code.starts_with("offline-") || refusal.code == "quorum-margin"
-                         ? "by hand, node by node: stop the server, remove "
-                           "index/stream-existence/streamExistenceFilter.chk, start it"
-                         : std::move(refusal.hint);
+      if (refusal.code.starts_with("offline-")) {
+        refusal.hint = kHealByHand;
+      } else if (refusal.code == "quorum-margin") {
+        refusal.hint = fmt::format(
+            "bring the other voters up first; in a cluster of one or two voters {}", kHealByHand);
+      }
       refusals_.push_back(std::move(refusal));
     }
   }

@@ -151,9 +151,12 @@ void add_cluster_growth(CLI::App& cluster, Command& chosen) {
                  "With --replace: the dead node will never start again: you have seen to it, since "
                  "its agent cannot")
       ->needs(replace);
-  auto* to = command->add_option("--to", options->resize.to,
-                                 "Number of voters afterwards: two more, each named by --node and "
-                                 "--agent, or two fewer");
+  auto* to = command
+                 ->add_option("--to", options->resize.to,
+                              "Number of voters afterwards: two more, each named by --node and "
+                              "--agent, or two fewer")
+                 ->check(CLI::Range(0, 99))
+                 ->type_name("INT");
   command
       ->add_option("--leaving", options->resize.leaving,
                    "With --to, and fewer voters: those that leave, separated by commas (default: "

@@ -159,7 +159,7 @@ Result<RedactionSocket> find_redaction_socket(const std::string& database_direct
       Errc::kNotFound,
       fmt::format("{}: neither eventstore.sock nor kurrent.sock is there: start the node with "
                   "EnableUnixSocket (servers from 23.6 on, --enable-unix-socket of an embedded "
-                  "node), or stop it and use verger-db redact",
+                  "node)",
                   database_directory)};
 }
 

@@ -26,6 +26,7 @@ TEST(Usage, NamesTheWordThatIsNoCommandAndThoseThatAre) {
   EXPECT_EQ(verb.status, kUsage);
   EXPECT_THAT(verb.err,
               AllOf(HasSubstr("unknown command \"stop\""), HasSubstr("verger run --help")));
+  EXPECT_THAT(verger({"--colour"}).err, HasSubstr("unknown option \"--colour\"; verger takes"));
   EXPECT_THAT(verger({"run", "xxxxxxxx"}).err,
               HasSubstr("verger run takes list, show, watch, pause, "));
 }
@@ -51,6 +52,7 @@ TEST(Usage, RefusesWrongThrottlesAndFlags) {
               HasSubstr("\"20 parsecs\" is no size; it takes a whole number of bytes or one with a "
                         "unit, such as 4096, 250KiB"));
   EXPECT_THAT(refused({"run", "throttle", "0123", "--percent", "0"}), HasSubstr("1 to 100"));
+  EXPECT_THAT(refused({"cluster", "grow", "orders", "--to", "five"}), HasSubstr("--to"));
   EXPECT_THAT(refused({"run", "throttle", "0123", "20"}),
               HasSubstr("verger run throttle does not take \"20\""));
   EXPECT_THAT(refused({"run", "show", "0123", "--gate"}),
