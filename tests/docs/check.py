@@ -21,6 +21,8 @@ import sources
 TROUBLESHOOTING = "docs/operations/troubleshooting.md"
 STEPS = "docs/operations/crashes.md"
 CERTIFICATES = "docs/operations/certificates.md"
+# Their names of two capitalised words with a dot are tests.
+SHOWN_BY_TESTS = {"docs/tournament.md", "docs/contract.md", "docs/testing.md", "docs/style.md"}
 # Of the standby of a pair, which answers before the API does.
 ELSEWHERE = {"standby"}
 
@@ -73,6 +75,26 @@ def check_steps(root, documents, problems):
     for kind, (number, cells) in sorted(rows.items()):
         if len(cells) == 5 and kind not in known:
             problems.append(f"{STEPS}:{number}: there is no kind of step {kind}")
+
+
+def check_tests(root, documents, problems):
+    """Tests that documents name exist: `Suite.Name`, and `…Name`, the end of another one's name of a
+    suite that the line names before."""
+    known = sources.tests(root)
+    for path in sorted(SHOWN_BY_TESTS & set(documents)):
+        suites, at = [], 0
+        for number, span in documents[path].spans():
+            suites, at = (suites, at) if number == at else ([], number)
+            if full := re.match(r"^(?:\w+/)?([A-Z]\w+)\.([A-Z]\w+)$", span):
+                suite, name = full.groups()
+                suites.append(suite)
+                if name not in known.get(suite, ()):
+                    problems.append(f"{path}:{number}: there is no test {suite}.{name}")
+            elif end := re.match(r"^…([A-Z]\w+)$", span):
+                if not any(name.endswith(end.group(1)) for suite in suites
+                           for name in known.get(suite, ())):
+                    problems.append(f"{path}:{number}: no test ends with {end.group(1)} in "
+                                    f"{', '.join(suites) or 'any suite'}")
 
 
 def check_index(documents, problems):
@@ -174,6 +196,7 @@ def main():
     check_codes(root, documents, problems)
     check_findings(root, documents, problems)
     check_steps(root, documents, problems)
+    check_tests(root, documents, problems)
     check_index(documents, problems)
     check_decisions(documents, problems)
     for problem in problems:

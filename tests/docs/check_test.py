@@ -98,6 +98,24 @@ class Decisions(Case):
                          ["docs/README.md:4: the decision 0001 is listed after 0002"])
 
 
+class Tests(Case):
+    def test_a_document_names_only_tests_that_exist(self):
+        self.write("tests/unit/a/a_test.cpp",
+                   "TEST(Scavenge, KeepsTheTombstone) {\nTEST_F(Scavenge,\n       OfAKilledNode) {\n")
+        self.write("docs/tournament.md",
+                   "| unit `Scavenge.KeepsTheTombstone`, `…OfAKilledNode`, `…AKilledNode` |\n"
+                   "| unit `Seeds/Scavenge.KeepsNothing`, `…KeepsAll` |\n"
+                   "| unit `Restore.Works` |\n")
+        self.write("docs/formats/grpc.md", "the call `Scavenge.Start`\n")
+        self.write("docs/testing.md", "`Scavenge.WasRemoved`\n")
+        check.check_tests(self.root, self.documents(), self.problems)
+        self.assertEqual(self.problems, [
+            "docs/testing.md:1: there is no test Scavenge.WasRemoved",
+            "docs/tournament.md:2: there is no test Scavenge.KeepsNothing",
+            "docs/tournament.md:2: no test ends with KeepsAll in Scavenge",
+            "docs/tournament.md:3: there is no test Restore.Works"])
+
+
 class Commands(Case):
     def check(self, text):
         self.write("docs/a.md", text)

@@ -26,6 +26,18 @@ def metrics(root):
     return names
 
 
+TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
+
+
+def tests(root):
+    """Suite -> names of the GoogleTest tests."""
+    found = {}
+    for text in text_of(root, "tests/**/*.cpp").values():
+        for suite, name in TEST.findall(text):
+            found.setdefault(suite, set()).add(name)
+    return found
+
+
 CODE = r"\"([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)\""
 REFUSALS = [
     re.compile(r"\brefuse\(\s*" + CODE),
