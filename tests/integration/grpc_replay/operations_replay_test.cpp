@@ -88,8 +88,8 @@ json calls_of(const std::string& cluster) {
   return {{"exchanges", exchanges}};
 }
 
-/// Here a scavenge takes milliseconds: before a call during one, a slow one is started where none
-/// runs, and before a call that starts one, none runs any more.
+/// Here a scavenge takes milliseconds: a call during one waits until a slow one runs, and a call
+/// that starts one waits until none runs.
 class RecordedOperations {
  public:
   explicit RecordedOperations(std::size_t voters) : replay(voters) {
