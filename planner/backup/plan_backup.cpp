@@ -10,6 +10,7 @@
 #include "planner/backup/backup_order.h"
 #include "planner/backup/backup_refusals.h"
 #include "planner/backup/backup_steps.h"
+#include "planner/detail/preflight_facts.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
 
@@ -394,16 +395,9 @@ class BackupStages {
 std::expected<Plan, std::vector<Refusal>> plan_backup(const ClusterSnapshot& snapshot,
                                                       const Policy& policy,
                                                       const History& history) {
-  std::optional<BackupFacts> found;
   std::vector<Refusal> refusals;
-  if (snapshot.preflight && !snapshot.preflight->facts.is_null()) {
-    if (auto parsed = parse_backup_facts(snapshot.preflight->facts)) {
-      found = *std::move(parsed);
-    } else {
-      refusals.push_back({"preflight-unreadable", "", parsed.error().message,
-                          "this is a defect of the controller; report it"});
-    }
-  } else if (!snapshot.preflight || snapshot.preflight->refusals.empty()) {
+  auto found = facts_of_preflight(snapshot, parse_backup_facts, refusals);
+  if (was_not_looked_at(snapshot)) {
     refusals.push_back({"not-looked-at", "", "the agents' repositories were not looked at",
                         "make the plan with vergerd, which looks at them first"});
   }

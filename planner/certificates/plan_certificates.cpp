@@ -8,6 +8,7 @@
 #include "planner/certificates/certificate_refusals.h"
 #include "planner/certificates/certificate_steps.h"
 #include "planner/certificates/rollout_order.h"
+#include "planner/detail/preflight_facts.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
 
@@ -354,16 +355,9 @@ class Rollout {
 std::expected<Plan, std::vector<Refusal>> plan_certificates(const ClusterSnapshot& snapshot,
                                                             const Policy& policy,
                                                             const History& history) {
-  std::optional<CertificateFacts> found;
   std::vector<Refusal> refusals;
-  if (snapshot.preflight && !snapshot.preflight->facts.is_null()) {
-    if (auto parsed = parse_certificate_facts(snapshot.preflight->facts)) {
-      found = *std::move(parsed);
-    } else {
-      refusals.push_back({"preflight-unreadable", "", parsed.error().message,
-                          "this is a defect of the controller; report it"});
-    }
-  } else if (!snapshot.preflight || snapshot.preflight->refusals.empty()) {
+  auto found = facts_of_preflight(snapshot, parse_certificate_facts, refusals);
+  if (was_not_looked_at(snapshot)) {
     refusals.push_back({"not-looked-at", "", "the nodes' certificates were not looked at",
                         "make the plan with vergerd, which looks at them first"});
   }

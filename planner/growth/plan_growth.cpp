@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/quantities.h"
+#include "planner/detail/preflight_facts.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
 #include "planner/growth/growth_order.h"
@@ -174,16 +175,8 @@ class Growing {
 std::expected<Plan, std::vector<Refusal>> plan_growth(const ClusterSnapshot& snapshot,
                                                       const Policy& policy,
                                                       const History& /*history*/) {
-  std::optional<RestoreFacts> found;
   std::vector<Refusal> refusals;
-  if (snapshot.preflight && !snapshot.preflight->facts.is_null()) {
-    if (auto parsed = parse_restore_facts(snapshot.preflight->facts)) {
-      found = *std::move(parsed);
-    } else {
-      refusals.push_back({"preflight-unreadable", "", parsed.error().message,
-                          "this is a defect of the controller; report it"});
-    }
-  }
+  auto found = facts_of_preflight(snapshot, parse_restore_facts, refusals);
   const GrowthOrder order(snapshot, policy, std::move(found));
   auto others = growth_refusals(order);
   refusals.insert(refusals.end(), std::make_move_iterator(others.begin()),

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/quantities.h"
+#include "planner/detail/preflight_facts.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
 #include "planner/growth/growth_steps.h"
@@ -342,16 +343,8 @@ class Resizing {
 std::expected<Plan, std::vector<Refusal>> plan_resize(const ClusterSnapshot& snapshot,
                                                       const Policy& policy,
                                                       const History& /*history*/) {
-  std::optional<ResizeFacts> found;
   std::vector<Refusal> refusals;
-  if (snapshot.preflight && !snapshot.preflight->facts.is_null()) {
-    if (auto parsed = parse_resize_facts(snapshot.preflight->facts)) {
-      found = *std::move(parsed);
-    } else {
-      refusals.push_back({"preflight-unreadable", "", parsed.error().message,
-                          "this is a defect of the controller; report it"});
-    }
-  }
+  auto found = facts_of_preflight(snapshot, parse_resize_facts, refusals);
   const ResizeOrder order(snapshot, policy, std::move(found));
   auto others = resize_refusals(order);
   refusals.insert(refusals.end(), std::make_move_iterator(others.begin()),

@@ -6,6 +6,7 @@
 
 #include "engine/base/clock.h"
 #include "planner/detail/gate_checks.h"
+#include "planner/detail/preflight_facts.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
 #include "planner/restore/redact_again.h"
@@ -250,17 +251,10 @@ class Restoring {
 std::expected<Plan, std::vector<Refusal>> plan_restore(const ClusterSnapshot& snapshot,
                                                        const Policy& policy,
                                                        const History& history) {
-  std::optional<RestoreFacts> found;
   std::vector<Refusal> refusals;
   const bool needs_facts = restore_of(policy).task == RestoreTask::kRestore;
-  if (snapshot.preflight && !snapshot.preflight->facts.is_null()) {
-    if (auto parsed = parse_restore_facts(snapshot.preflight->facts)) {
-      found = *std::move(parsed);
-    } else {
-      refusals.push_back({"preflight-unreadable", "", parsed.error().message,
-                          "this is a defect of the controller; report it"});
-    }
-  } else if (needs_facts && (!snapshot.preflight || snapshot.preflight->refusals.empty())) {
+  auto found = facts_of_preflight(snapshot, parse_restore_facts, refusals);
+  if (needs_facts && was_not_looked_at(snapshot)) {
     refusals.push_back({"not-looked-at", "", "the agents were not asked for the backup",
                         "make the plan with vergerd, which asks them first"});
   }
