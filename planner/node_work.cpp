@@ -36,6 +36,11 @@ std::optional<NodeWork> work_on(const NodeSnapshot& node) {
   return std::nullopt;
 }
 
+bool outlasts_server(const AgentWork& work) {
+  const auto* kind = find_agent_kind(work.kind);
+  return kind == nullptr || (kind->touches_files && !kind->needs_server);
+}
+
 bool waits_for_work_elsewhere(const Step& step) {
   return std::ranges::any_of(step.gates, [](const Gate& gate) {
     return gate.name == "no-scavenge-running" || gate.name == "no-scavenge-elsewhere";

@@ -16,6 +16,9 @@ struct NodeWork {
 /// nullopt: it shows that nothing is, or does not answer at all.
 std::optional<NodeWork> work_on(const NodeSnapshot& node);
 
+/// Work on the node's files that does not end with its server; of work that is not known: true.
+bool outlasts_server(const AgentWork& work);
+
 /// True for a step that must not begin beside work of that sort on another node.
 bool waits_for_work_elsewhere(const Step& step);
 

@@ -4,16 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <set>
-#include <tuple>
 
 #include "engine/base/quantities.h"
-#include "planner/gates.h"
-#include "planner/operation.h"
+#include "planner/detail/refusal_list.h"
 
 namespace verger::planner::detail {
 namespace {
 
-class RefusingBackup {
+class RefusingBackup : private RefusalList {
  public:
   explicit RefusingBackup(const BackupOrder& order) : order_(order), wanted_(order.wanted) {}
 
@@ -29,23 +27,12 @@ class RefusingBackup {
       check_drills();
     }
     check_gates();
-    std::ranges::sort(refusals_, {}, [](const Refusal& each) {
-      return std::tie(each.node, each.code, each.message);
-    });
-    const auto repeated = std::ranges::unique(refusals_);
-    refusals_.erase(repeated.begin(), repeated.end());
-    return std::move(refusals_);
+    return take();
   }
 
  private:
-  void refuse(std::string code, std::string node, std::string message, std::string hint) {
-    refusals_.push_back({std::move(code), std::move(node), std::move(message), std::move(hint)});
-  }
-
   void check_policy() {
-    for (auto& problem : BackupPolicy::operation().check(order_.policy)) {
-      refuse("policy-invalid", "", std::move(problem.message), std::move(problem.hint));
-    }
+    refuse_policy(BackupPolicy::operation(), order_.policy);
     if (wanted_.repository.empty()) {
       refuse("no-repository", "", "no repository is named",
              "name one of the agents' repositories: verger backup repositories CLUSTER");
@@ -81,7 +68,7 @@ class RefusingBackup {
       return;
     }
     for (const auto& why : order_.unfit) {
-      refusals_.push_back(why);
+      add(why);
     }
     if (wanted_.task != BackupTask::kCreate) {
       return;
@@ -218,34 +205,21 @@ class RefusingBackup {
 
   void check_gates() {
     const bool copies = wanted_.task == BackupTask::kCreate;
-    const auto gates = copies ? order_.copy_gates() : order_.repository_gates();
-    const auto look = [&](const NodeSnapshot* node) {
-      for (const auto& gate : gates) {
-        const auto* entry = find_gate(gate.name);
-        // Of the sources that is settled already.
-        if (entry == nullptr || !entry->refuses_plans || gate.name == "node-current") {
-          continue;
-        }
-        for (auto& state : evaluate_causes(gate, order_.snapshot, node)) {
-          if (state.verdict != GateVerdict::kOpen) {
-            refuse(state.code, state.node, state.reason, state.hint);
-          }
-        }
-      }
-    };
+    auto gates = copies ? order_.copy_gates() : order_.repository_gates();
+    // Of the sources that is settled already.
+    std::erase_if(gates, [](const Gate& gate) { return gate.name == "node-current"; });
     if (!copies || order_.sources.empty()) {
-      look(nullptr);
+      refuse_closed(gates, order_.snapshot);
     }
     for (const auto* node : order_.sources) {
       if (copies) {
-        look(node);
+        refuse_closed(gates, order_.snapshot, node);
       }
     }
   }
 
   const BackupOrder& order_;
   const BackupPolicy& wanted_;
-  std::vector<Refusal> refusals_;
 };
 
 }  // namespace

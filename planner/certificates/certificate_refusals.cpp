@@ -1,13 +1,9 @@
 #include "planner/certificates/certificate_refusals.h"
 
-#include <algorithm>
 #include <fmt/format.h>
-#include <set>
-#include <tuple>
 
 #include "planner/detail/gate_checks.h"
-#include "planner/gates.h"
-#include "planner/operation.h"
+#include "planner/detail/refusal_list.h"
 
 namespace verger::planner::detail {
 namespace {
@@ -15,37 +11,26 @@ namespace {
 /// Servers before it do not take a leaf with another common name than that of their peers.
 constexpr int kChangesCommonName = 2'310;
 
-class RefusingRollout {
+class RefusingRollout : private RefusalList {
  public:
   explicit RefusingRollout(const RolloutOrder& order) : order_(order) {}
 
   std::vector<Refusal> all() {
     check_policy();
     check_nodes();
-    check_gates();
+    refuse_closed(order_.first_gates(), order_.snapshot);
     if (order_.facts) {
       check_changes();
       check_common_names();
       check_window();
     }
-    std::ranges::sort(refusals_, {}, [](const Refusal& each) {
-      return std::tie(each.node, each.code, each.message);
-    });
-    const auto repeated = std::ranges::unique(refusals_);
-    refusals_.erase(repeated.begin(), repeated.end());
-    return std::move(refusals_);
+    return take();
   }
 
  private:
-  void refuse(std::string code, std::string node, std::string message, std::string hint) {
-    refusals_.push_back({std::move(code), std::move(node), std::move(message), std::move(hint)});
-  }
-
   void check_policy() {
     const auto& own = order_.wanted;
-    for (auto& problem : CertificatesPolicy::operation().check(order_.policy)) {
-      refuse("policy-invalid", "", std::move(problem.message), std::move(problem.hint));
-    }
+    refuse_policy(CertificatesPolicy::operation(), order_.policy);
     if (own.new_authority && (own.sign_command.empty() || !own.authority.empty())) {
       refuse("policy-invalid", "",
              "new_authority is for a signing command whose authority is not known before it signs",
@@ -96,20 +81,6 @@ class RefusingRollout {
                "it has no agent that could change its files: status, lint and proof work without "
                "one, the rollout does not",
                "install verger-agent on that machine, and register its address");
-      }
-    }
-  }
-
-  void check_gates() {
-    for (const auto& gate : order_.first_gates()) {
-      const auto* entry = find_gate(gate.name);
-      if (entry == nullptr || !entry->refuses_plans) {
-        continue;
-      }
-      for (auto& state : evaluate_causes(gate, order_.snapshot, nullptr)) {
-        if (state.verdict != GateVerdict::kOpen) {
-          refuse(state.code, state.node, state.reason, state.hint);
-        }
       }
     }
   }
@@ -172,7 +143,6 @@ class RefusingRollout {
   }
 
   const RolloutOrder& order_;
-  std::vector<Refusal> refusals_;
 };
 
 }  // namespace

@@ -1,25 +1,19 @@
-#include <algorithm>
 #include <fmt/format.h>
-#include <tuple>
 
-#include "engine/base/quantities.h"
-#include "planner/detail/gate_checks.h"
-#include "planner/gates.h"
+#include "planner/detail/refusal_list.h"
 #include "planner/growth/growth_order.h"
 #include "planner/growth/new_node.h"
-#include "planner/node_work.h"
-#include "planner/operations.h"
 
 namespace verger::planner::detail {
 namespace {
 
-class RefusingGrowth {
+class RefusingGrowth : private RefusalList {
  public:
   explicit RefusingGrowth(const GrowthOrder& order) : order_(order) {}
 
   std::vector<Refusal> all() {
     check_policy();
-    check_cluster();
+    refuse_closed(order_.gates(), order_.snapshot);
     check_replaced();
     if (order_.joins == nullptr) {
       refuse("no-node-named", "", "no new node is named, or its URL cannot be read",
@@ -27,26 +21,15 @@ class RefusingGrowth {
     } else {
       const RefusingNewNode looks(order_.snapshot, order_.facts ? &*order_.facts : nullptr,
                                   order_.wanted.repository, order_.policy.gates.disk_reserve_bytes);
-      looks.check_node(*order_.joins, refusals_);
-      looks.check_backup(*order_.joins, refusals_);
+      looks.check_node(*order_.joins, *this);
+      looks.check_backup(*order_.joins, *this);
     }
-    std::ranges::sort(refusals_, {}, [](const Refusal& each) {
-      return std::tie(each.node, each.code, each.message);
-    });
-    const auto repeated = std::ranges::unique(refusals_);
-    refusals_.erase(repeated.begin(), repeated.end());
-    return std::move(refusals_);
+    return take();
   }
 
  private:
-  void refuse(std::string code, std::string node, std::string message, std::string hint) {
-    refusals_.push_back({std::move(code), std::move(node), std::move(message), std::move(hint)});
-  }
-
   void check_policy() {
-    for (auto& problem : GrowthPolicy::operation().check(order_.policy)) {
-      refuse("policy-invalid", "", std::move(problem.message), std::move(problem.hint));
-    }
+    refuse_policy(GrowthPolicy::operation(), order_.policy);
     if (order_.wanted.repository.empty()) {
       refuse("no-repository-named", "", "no repository is named",
              "name it (--repository); see them with: verger backup repositories");
@@ -56,20 +39,6 @@ class RefusingGrowth {
         order_.policy.gates.disk_reserve_bytes < 0) {
       refuse("policy-invalid", "", "a limit is negative, or a deadline is not above 0",
              "correct the policy");
-    }
-  }
-
-  void check_cluster() {
-    for (const auto& gate : order_.gates()) {
-      const auto* entry = find_gate(gate.name);
-      if (entry == nullptr || !entry->refuses_plans) {
-        continue;
-      }
-      for (auto& state : evaluate_causes(gate, order_.snapshot, nullptr)) {
-        if (state.verdict != GateVerdict::kOpen) {
-          refuse(state.code, state.node, state.reason, state.hint);
-        }
-      }
     }
   }
 
@@ -105,7 +74,6 @@ class RefusingGrowth {
   }
 
   const GrowthOrder& order_;
-  std::vector<Refusal> refusals_;
 };
 
 }  // namespace

@@ -2,9 +2,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include "planner/preflight.h"
+#include "planner/detail/refusal_list.h"
 #include "planner/restore/restore_facts.h"
 #include "planner/snapshot.h"
 
@@ -18,12 +17,12 @@ class RefusingNewNode {
                   const std::string& repository, std::int64_t disk_reserve)
       : snapshot_(snapshot), facts_(facts), repository_(repository), disk_reserve_(disk_reserve) {}
 
-  void check_node(const NodeSnapshot& node, std::vector<Refusal>& out) const;
+  void check_node(const NodeSnapshot& node, RefusalList& out) const;
   /// Of the backup, as this node's agent finds it.
-  void check_backup(const NodeSnapshot& node, std::vector<Refusal>& out) const;
+  void check_backup(const NodeSnapshot& node, RefusalList& out) const;
 
  private:
-  void check_agent(const NodeSnapshot& node, std::vector<Refusal>& out) const;
+  void check_agent(const NodeSnapshot& node, RefusalList& out) const;
   [[nodiscard]] const RestoreNode* own_facts(const NodeSnapshot& node) const {
     return facts_ == nullptr ? nullptr : facts_->find(node.name);
   }

@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string_view>
-#include <tuple>
 
 #include "engine/base/clock.h"
+#include "planner/detail/refusal_list.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
 #include "planner/heal/heal_policy.h"
 #include "planner/heal/heal_steps.h"
-#include "planner/operation.h"
 #include "planner/scavenge/move_stage.h"
 #include "planner/scavenge/scavenge_order.h"
 #include "planner/scavenge/scavenge_refusals.h"
@@ -37,7 +36,7 @@ Policy as_stopping_scavenge(const Policy& policy) {
   return out;
 }
 
-class HealPlanning {
+class HealPlanning : private RefusalList {
  public:
   HealPlanning(const ClusterSnapshot& snapshot, const Policy& policy, const History& history)
       : policy_(policy),
@@ -49,13 +48,8 @@ class HealPlanning {
 
   std::expected<Plan, std::vector<Refusal>> build() {
     check();
-    if (!refusals_.empty()) {
-      std::ranges::sort(refusals_, {}, [](const Refusal& each) {
-        return std::tie(each.node, each.code, each.message);
-      });
-      const auto repeated = std::ranges::unique(refusals_);
-      refusals_.erase(repeated.begin(), repeated.end());
-      return std::unexpected(std::move(refusals_));
+    if (!empty()) {
+      return std::unexpected(take());
     }
     plan_.cluster = order_.snapshot.cluster;
     plan_.policy = policy_;
@@ -84,23 +78,17 @@ class HealPlanning {
                           : std::ranges::find(named_, node.name) != named_.end();
   }
 
-  void refuse(std::string code, std::string message, std::string hint) {
-    refusals_.push_back({std::move(code), "", std::move(message), std::move(hint)});
-  }
-
   void check() {
-    for (auto& problem : HealPolicy::operation().check(policy_)) {
-      refuse("policy-invalid", std::move(problem.message), std::move(problem.hint));
-    }
+    refuse_policy(HealPolicy::operation(), policy_);
     for (const auto& name : named_) {
       if (order_.snapshot.find(name) == nullptr) {
-        refuse("unknown-node", fmt::format("the cluster has no node {}", name),
+        refuse("unknown-node", "", fmt::format("the cluster has no node {}", name),
                "verger cluster show has the names");
       }
     }
     const auto all = order_.included();
     if (std::ranges::none_of(all, [this](const auto* node) { return is_chosen(*node); })) {
-      refuse("nothing-to-heal", "no node's agent counts streams that its node has lost",
+      refuse("nothing-to-heal", "", "no node's agent counts streams that its node has lost",
              "name nodes to heal them all the same: --nodes n3");
       return;
     }
@@ -119,7 +107,7 @@ class HealPlanning {
         refusal.hint = fmt::format(
             "bring the other voters up first; in a cluster of one or two voters {}", kHealByHand);
       }
-      refusals_.push_back(std::move(refusal));
+      add(std::move(refusal));
     }
   }
 
@@ -186,7 +174,6 @@ class HealPlanning {
   Policy stopping_;
   ScavengeOrder order_;
   std::vector<std::string> named_;
-  std::vector<Refusal> refusals_;
   Plan plan_;
 };
 

@@ -1,25 +1,22 @@
-#include <algorithm>
 #include <fmt/format.h>
-#include <tuple>
 
 #include "planner/detail/gate_checks.h"
-#include "planner/gates.h"
+#include "planner/detail/refusal_list.h"
 #include "planner/growth/new_node.h"
 #include "planner/node_work.h"
-#include "planner/operations.h"
 #include "planner/resize/resize_order.h"
 
 namespace verger::planner::detail {
 namespace {
 
-class RefusingResize {
+class RefusingResize : private RefusalList {
  public:
   explicit RefusingResize(const ResizeOrder& order) : order_(order) {}
 
   std::vector<Refusal> all() {
     check_policy();
     check_sizes();
-    check_cluster();
+    refuse_closed(order_.gates(), order_.snapshot);
     for (const auto* node : order_.stays) {
       check_member(*node);
     }
@@ -28,23 +25,12 @@ class RefusingResize {
     } else {
       check_leaving();
     }
-    std::ranges::sort(refusals_, {}, [](const Refusal& each) {
-      return std::tie(each.node, each.code, each.message);
-    });
-    const auto repeated = std::ranges::unique(refusals_);
-    refusals_.erase(repeated.begin(), repeated.end());
-    return std::move(refusals_);
+    return take();
   }
 
  private:
-  void refuse(std::string code, std::string node, std::string message, std::string hint) {
-    refusals_.push_back({std::move(code), std::move(node), std::move(message), std::move(hint)});
-  }
-
   void check_policy() {
-    for (auto& problem : ResizePolicy::operation().check(order_.policy)) {
-      refuse("policy-invalid", "", std::move(problem.message), std::move(problem.hint));
-    }
+    refuse_policy(ResizePolicy::operation(), order_.policy);
     if (order_.wanted.resize_deadline_ms <= 0 || order_.policy.limits.undo_deadline_ms <= 0 ||
         order_.policy.limits.service_deadline_ms <= 0 || order_.policy.gates.lag_limit_bytes < 0 ||
         order_.policy.gates.disk_reserve_bytes < 0) {
@@ -75,20 +61,6 @@ class RefusingResize {
                          "cluster",
                          order_.from - to, order_.leaves.size()),
              "name as many as leave (--leaving), or none");
-    }
-  }
-
-  void check_cluster() {
-    for (const auto& gate : order_.gates()) {
-      const auto* entry = find_gate(gate.name);
-      if (entry == nullptr || !entry->refuses_plans) {
-        continue;
-      }
-      for (auto& state : evaluate_causes(gate, order_.snapshot, nullptr)) {
-        if (state.verdict != GateVerdict::kOpen) {
-          refuse(state.code, state.node, state.reason, state.hint);
-        }
-      }
     }
   }
 
@@ -136,8 +108,7 @@ class RefusingResize {
       return;
     }
     for (const auto& work : node.agent_work) {
-      const auto* kind = find_agent_kind(work.kind);
-      if (kind == nullptr || (kind->touches_files && !kind->needs_server)) {
+      if (outlasts_server(work)) {
         refuse("agent-busy", node.name,
                fmt::format("its agent is at work on its files: {} ({})", work.kind, work.id),
                "wait until it ends, or cancel its run");
@@ -168,9 +139,9 @@ class RefusingResize {
     const RefusingNewNode looks(order_.snapshot, order_.restore(), order_.wanted.repository,
                                 order_.policy.gates.disk_reserve_bytes);
     for (const auto* node : order_.joins) {
-      looks.check_node(*node, refusals_);
+      looks.check_node(*node, *this);
       if (node == order_.joins.front()) {
-        looks.check_backup(*node, refusals_);
+        looks.check_backup(*node, *this);
       }
       if (node->has_agent() && node->agent_answered) {
         check_size_in_file(*node, order_.wanted.to);
@@ -210,7 +181,6 @@ class RefusingResize {
   }
 
   const ResizeOrder& order_;
-  std::vector<Refusal> refusals_;
 };
 
 }  // namespace

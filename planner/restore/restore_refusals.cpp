@@ -7,25 +7,15 @@
 #include <tuple>
 
 #include "engine/base/quantities.h"
-#include "planner/detail/gate_checks.h"
+#include "planner/detail/refusal_list.h"
 #include "planner/gates.h"
 #include "planner/node_work.h"
-#include "planner/operations.h"
 #include "planner/restore/restore_steps.h"
 
 namespace verger::planner::detail {
 namespace {
 
-/// Backups and restores of the node; what its server does ends with the server.
-const AgentWork* work_on_files(const NodeSnapshot& node) {
-  const auto found = std::ranges::find_if(node.agent_work, [](const AgentWork& work) {
-    const auto* kind = find_agent_kind(work.kind);
-    return kind == nullptr || (kind->touches_files && !kind->needs_server);
-  });
-  return found == node.agent_work.end() ? nullptr : &*found;
-}
-
-class RefusingRestore {
+class RefusingRestore : private RefusalList {
  public:
   explicit RefusingRestore(const RestoreOrder& order) : order_(order) {}
 
@@ -40,23 +30,12 @@ class RefusingRestore {
         check_node(*node);
       }
     }
-    std::ranges::sort(refusals_, {}, [](const Refusal& each) {
-      return std::tie(each.node, each.code, each.message);
-    });
-    const auto repeated = std::ranges::unique(refusals_);
-    refusals_.erase(repeated.begin(), repeated.end());
-    return std::move(refusals_);
+    return take();
   }
 
  private:
-  void refuse(std::string code, std::string node, std::string message, std::string hint) {
-    refusals_.push_back({std::move(code), std::move(node), std::move(message), std::move(hint)});
-  }
-
   void check_policy() {
-    for (auto& problem : RestorePolicy::operation().check(order_.policy)) {
-      refuse("policy-invalid", "", std::move(problem.message), std::move(problem.hint));
-    }
+    refuse_policy(RestorePolicy::operation(), order_.policy);
     const bool restores = order_.wanted.task == RestoreTask::kRestore;
     if (restores && order_.wanted.repository.empty()) {
       refuse("no-repository-named", "", "no repository is named",
@@ -232,7 +211,8 @@ class RefusingRestore {
              "if the node was set up anew and its database is to be replaced: "
              "--replace-database true; else correct its URLs with verger cluster update");
     }
-    if (const auto* work = work_on_files(node)) {
+    if (const auto work = std::ranges::find_if(node.agent_work, outlasts_server);
+        work != node.agent_work.end()) {
       refuse("agent-busy", node.name,
              fmt::format("its agent is at work on its files: {} ({})", work->kind, work->id),
              "wait until it ends, or cancel its run");
@@ -304,7 +284,6 @@ class RefusingRestore {
   }
 
   const RestoreOrder& order_;
-  std::vector<Refusal> refusals_;
 };
 
 }  // namespace

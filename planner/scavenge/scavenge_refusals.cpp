@@ -6,15 +6,15 @@
 #include <set>
 #include <tuple>
 
+#include "planner/detail/refusal_list.h"
 #include "planner/gates.h"
-#include "planner/operation.h"
 #include "planner/scavenge/auto_scavenge_stages.h"
 #include "planner/scavenge/scavenge_stage.h"
 
 namespace verger::planner::detail {
 namespace {
 
-class Refusing {
+class Refusing : private RefusalList {
  public:
   Refusing(const ScavengeOrder& order, const History& history) : order_(order), history_(history) {}
 
@@ -28,19 +28,10 @@ class Refusing {
       check_online();
     }
     check_gates();
-    std::ranges::sort(refusals_, {},
-                      [](const Refusal& r) { return std::tie(r.node, r.code, r.message); });
-    const auto repeated = std::ranges::unique(refusals_);
-    refusals_.erase(repeated.begin(), repeated.end());
-    return std::move(refusals_);
+    return take();
   }
 
  private:
-  void refuse(std::string code, std::string node, std::string message, std::string hint) {
-    refusals_.push_back(
-        Refusal{std::move(code), std::move(node), std::move(message), std::move(hint)});
-  }
-
   void check_policy() {
     if (order_.scavenge.threads < 1 || order_.scavenge.threads > 4) {
       refuse("policy-invalid", "", fmt::format("threads is {}", order_.scavenge.threads),
@@ -50,9 +41,7 @@ class Refusing {
       refuse("policy-invalid", "",
              fmt::format("throttle percent is {}", order_.scavenge.throttle_percent), "1 to 100");
     } else {
-      for (auto& problem : ScavengePolicy::operation().check(order_.policy)) {
-        refuse("policy-invalid", "", std::move(problem.message), std::move(problem.hint));
-      }
+      refuse_policy(ScavengePolicy::operation(), order_.policy);
     }
     for (const auto& [who, threads, throttle] :
          {std::tuple("leader", order_.scavenge.leader_threads,
@@ -210,7 +199,6 @@ class Refusing {
 
   const ScavengeOrder& order_;
   const History& history_;
-  std::vector<Refusal> refusals_;
 };
 
 }  // namespace

@@ -1,15 +1,13 @@
 #include "planner/verify/plan_verify.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string_view>
-#include <tuple>
 
 #include "engine/base/clock.h"
+#include "planner/detail/refusal_list.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
-#include "planner/operation.h"
 #include "planner/scavenge/scavenge_order.h"
 #include "planner/scavenge/scavenge_stage.h"
 #include "planner/verify/verify_policy.h"
@@ -27,7 +25,7 @@ Policy as_digest(const Policy& policy) {
   return out;
 }
 
-class VerifyPlanning {
+class VerifyPlanning : private RefusalList {
  public:
   VerifyPlanning(const ClusterSnapshot& snapshot, const Policy& policy, const History& history)
       : snapshot_(snapshot),
@@ -39,11 +37,8 @@ class VerifyPlanning {
 
   std::expected<Plan, std::vector<Refusal>> build() {
     choose();
-    if (!refusals_.empty()) {
-      std::ranges::sort(refusals_, {}, [](const Refusal& each) {
-        return std::tie(each.node, each.code, each.message);
-      });
-      return std::unexpected(std::move(refusals_));
+    if (!empty()) {
+      return std::unexpected(take());
     }
     plan_.cluster = snapshot_.cluster;
     plan_.policy = policy_;
@@ -55,14 +50,8 @@ class VerifyPlanning {
   }
 
  private:
-  void refuse(std::string code, std::string node, std::string message, std::string hint) {
-    refusals_.push_back({std::move(code), std::move(node), std::move(message), std::move(hint)});
-  }
-
   void choose() {
-    for (auto& problem : VerifyPolicy::operation().check(policy_)) {
-      refuse("policy-invalid", "", std::move(problem.message), std::move(problem.hint));
-    }
+    refuse_policy(VerifyPolicy::operation(), policy_);
     const auto names = listed_names(wanted_.nodes);
     for (const auto& name : names) {
       const auto* node = snapshot_.find(name);
@@ -144,7 +133,6 @@ class VerifyPlanning {
   ScavengeOrder order_;
   std::vector<const NodeSnapshot*> chosen_;
   std::vector<std::string_view> blind_;
-  std::vector<Refusal> refusals_;
   Plan plan_;
 };
 

@@ -9,7 +9,7 @@
 #include "controller/operations/restore/restore_support.h"
 #include "controller/operations/restore/step_kinds.h"
 #include "nodeagent/api/backup_operations.h"
-#include "planner/operations.h"
+#include "planner/node_work.h"
 
 namespace verger::controller::cluster_restore {
 namespace {
@@ -26,9 +26,7 @@ constexpr const char* kAnswered = "answered";
 /// What its agent does with the node's files, and that does not end with the server.
 const planner::AgentWork* work_on_files(const planner::NodeSnapshot& node) {
   const auto found = std::ranges::find_if(node.agent_work, [](const planner::AgentWork& work) {
-    const auto* kind = planner::find_agent_kind(work.kind);
-    return work.kind != api::kStopServerKind &&
-           (kind == nullptr || (kind->touches_files && !kind->needs_server));
+    return work.kind != api::kStopServerKind && planner::outlasts_server(work);
   });
   return found == node.agent_work.end() ? nullptr : &*found;
 }
