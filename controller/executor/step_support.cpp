@@ -38,6 +38,18 @@ std::string text_parameter(const planner::Step& step, std::string_view name) {
   return value == nullptr ? std::string() : *value;
 }
 
+std::vector<std::string> list_parameter(const planner::Step& step, std::string_view name) {
+  std::vector<std::string> out;
+  const auto found = step.parameters.find(name);
+  const auto* list = found == step.parameters.end() ? nullptr : found->second.as_array();
+  for (const auto& each : list == nullptr ? planner::Json::Array() : *list) {
+    if (const auto* text = each.as_string()) {
+      out.push_back(*text);
+    }
+  }
+  return out;
+}
+
 std::string post_command(const std::string& url, std::string_view path, std::string_view options) {
   return fmt::format("curl -X POST -d '' {}-u USER '{}{}'", options, url, path);
 }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,8 @@ nlohmann::json parsed_or_empty(const std::string& text);
 std::int64_t int_parameter(const planner::Step& step, std::string_view name, std::int64_t fallback);
 bool bool_parameter(const planner::Step& step, std::string_view name, bool fallback);
 std::string text_parameter(const planner::Step& step, std::string_view name);
+/// A list of texts; empty where the step has none.
+std::vector<std::string> list_parameter(const planner::Step& step, std::string_view name);
 
 /// For a person: a POST to the node itself; curl asks for the user's password.
 std::string post_command(const std::string& url, std::string_view path,

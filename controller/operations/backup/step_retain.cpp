@@ -16,21 +16,9 @@ using steps::done;
 using steps::not_needed;
 using steps::ready;
 
-std::vector<std::string> texts_of(const planner::Step& step, std::string_view name) {
-  std::vector<std::string> out;
-  const auto found = step.parameters.find(name);
-  const auto* list = found == step.parameters.end() ? nullptr : found->second.as_array();
-  if (list != nullptr) {
-    for (const auto& each : *list) {
-      out.push_back(each.as_string() == nullptr ? std::string() : *each.as_string());
-    }
-  }
-  return out;
-}
-
 /// Why nothing may be deleted now; empty: it may.
 std::string why_kept(const StepContext& context) {
-  for (const auto& source : texts_of(context.step, "after")) {
+  for (const auto& source : steps::list_parameter(context.step, "after")) {
     const auto found = context.values.find(std::string(names::kMadeValue) + source);
     if (found == context.values.end()) {
       return fmt::format("no new backup of {} was made", source);
@@ -73,7 +61,7 @@ class RetainStep final : public RepositoryWork {
     parameters.keep_weekly = count("keepWeekly");
     parameters.keep_monthly = count("keepMonthly");
     parameters.keep_within_days = count("keepWithinDays");
-    parameters.generations = texts_of(step, "generations");
+    parameters.generations = steps::list_parameter(step, "generations");
     auto object = steps::parsed_or_empty(api::to_text(parameters));
     co_return co_await steps::act_through_agent(context, std::string(api::kBackupRetainKind),
                                                 std::move(object));

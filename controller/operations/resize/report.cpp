@@ -53,7 +53,7 @@ struct ResizeSeen {
       joined.push_back(step.node);
     } else if (step.kind == names::kCommit) {
       leader = result.value("leader", std::string());
-      left = list_parameter(step, "left");
+      left = steps::list_parameter(step, "left");
     } else if (step.kind == planner::restore_steps::kRestore) {
       generation = steps::text_parameter(step, "generation");
       if (!result.value("old_files", std::string()).empty()) {

@@ -7,24 +7,12 @@
 
 namespace verger::controller::resize {
 
-std::vector<std::string> list_parameter(const planner::Step& step, std::string_view name) {
-  std::vector<std::string> out;
-  const auto found = step.parameters.find(name);
-  const auto* list = found == step.parameters.end() ? nullptr : found->second.as_array();
-  for (const auto& each : list == nullptr ? planner::Json::Array() : *list) {
-    if (const auto* text = each.as_string()) {
-      out.push_back(*text);
-    }
-  }
-  return out;
-}
-
 bool is_committed(const StepContext& context) {
   return context.values.contains(std::string(names::kCommittedValue));
 }
 
 std::string who_must_not_run(const StepContext& context) {
-  for (const auto& name : list_parameter(context.step, "absent")) {
+  for (const auto& name : steps::list_parameter(context.step, "absent")) {
     if (const auto* node = context.snapshot.find(name); node != nullptr && node->answered) {
       return fmt::format(
           "{} runs, and must not beside voters of the smaller size: something starts it by itself, "
@@ -48,7 +36,7 @@ bool was_given_up(const StepContext& context, const std::string& step) {
 }
 
 std::string not_settled(const StepContext& context) {
-  const auto nodes = list_parameter(context.step, "nodes");
+  const auto nodes = steps::list_parameter(context.step, "nodes");
   const auto* leader = context.snapshot.leader();
   if (leader == nullptr) {
     return "no single node leads";

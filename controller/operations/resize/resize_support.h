@@ -12,8 +12,6 @@ namespace verger::controller::resize {
 
 namespace names = planner::resize_steps;
 
-/// A parameter that is a list of texts.
-std::vector<std::string> list_parameter(const planner::Step& step, std::string_view name);
 [[nodiscard]] bool is_committed(const StepContext& context);
 /// A node of "absent" that runs; empty: none does.
 std::string who_must_not_run(const StepContext& context);

@@ -85,7 +85,7 @@ class ResizeCommitStep final : public StepKind {
       added.push_back({{"name", node.name}, {"url", node.url}, {"agent_url", node.agent}});
     }
     out.values[std::string(kMembersValue)] =
-        json{{"joined", std::move(added)}, {"left", list_parameter(step, "left")}}.dump();
+        json{{"joined", std::move(added)}, {"left", steps::list_parameter(step, "left")}}.dump();
     co_return out;
   }
 

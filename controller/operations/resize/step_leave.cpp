@@ -22,7 +22,7 @@ class LeaveStep final : public StepAround {
     if (is_committed(context)) {
       return "the registration has changed: it stays stopped";
     }
-    for (const auto& size : list_parameter(context.step, "sizes")) {
+    for (const auto& size : steps::list_parameter(context.step, "sizes")) {
       if (was_given_up(context, size)) {
         return fmt::format(
             "{} was not undone, and it must not run beside a voter of the smaller "
@@ -34,7 +34,7 @@ class LeaveStep final : public StepAround {
   }
 
   net::awaitable<ActAnswer> undo(StepContext context) override {
-    for (const auto& size : list_parameter(context.step, "sizes")) {
+    for (const auto& size : steps::list_parameter(context.step, "sizes")) {
       if (stands(context, size)) {
         co_return ActAnswer{ActAnswer::Kind::kRefused, fmt::format("{} is undone first", size)};
       }

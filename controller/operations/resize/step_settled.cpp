@@ -26,7 +26,7 @@ class SettledStep final : public steps::LookingStep {
       co_return steps::running({{"phase", "the leader is not seen for long enough"}});
     }
     auto positions = json::object();
-    for (const auto& node : list_parameter(context.step, "nodes")) {
+    for (const auto& node : steps::list_parameter(context.step, "nodes")) {
       positions[node] = context.snapshot.find(node)->writer_checkpoint;
     }
     const auto* leader = context.snapshot.leader();

@@ -41,7 +41,7 @@ class ServerSizeStep final : public StepKind {
                                                           : node->agent_problem);
     }
     // One is down at a time.
-    for (const auto& name : list_parameter(context.step, "nodes")) {
+    for (const auto& name : steps::list_parameter(context.step, "nodes")) {
       const auto* other = context.snapshot.find(name);
       if (name != context.step.node && (other == nullptr || !other->answered)) {
         co_return steps::wait(fmt::format("{} does not answer", name));
@@ -57,8 +57,8 @@ class ServerSizeStep final : public StepKind {
     wanted.change = change_of(context);
     wanted.from = static_cast<std::int32_t>(steps::int_parameter(context.step, "from", 0));
     wanted.to = static_cast<std::int32_t>(steps::int_parameter(context.step, "to", 0));
-    wanted.add_seeds = list_parameter(context.step, "addSeeds");
-    wanted.remove_seeds = list_parameter(context.step, "removeSeeds");
+    wanted.add_seeds = steps::list_parameter(context.step, "addSeeds");
+    wanted.remove_seeds = steps::list_parameter(context.step, "removeSeeds");
     wanted.service_deadline_ms = steps::int_parameter(context.step, "serviceDeadlineMs", 0);
     co_return co_await cluster_restore::act_on_server(std::move(context),
                                                       std::string(api::kServerSizeKind),
@@ -105,7 +105,7 @@ class ServerSizeStep final : public StepKind {
     if (is_committed(context)) {
       return "the registration has changed: the size stays";
     }
-    for (const auto& start : list_parameter(context.step, "starts")) {
+    for (const auto& start : steps::list_parameter(context.step, "starts")) {
       if (was_given_up(context, start)) {
         return fmt::format("{} was not undone, and must not run beside a voter of size {}", start,
                            steps::int_parameter(context.step, "from", 0));
@@ -168,10 +168,10 @@ class ServerSizeStep final : public StepKind {
   [[nodiscard]] std::string undo_command(const StepContext& context) const override {
     const auto file = steps::text_parameter(context.step, "file");
     // Beside a new voter, one of the former size makes two leaders possible.
-    const auto starts = list_parameter(context.step, "starts");
+    const auto starts = steps::list_parameter(context.step, "starts");
     const bool first = std::ranges::any_of(
         starts, [&](const std::string& start) { return stands(context, start); });
-    const auto new_ones = list_parameter(context.step, "absent");
+    const auto new_ones = steps::list_parameter(context.step, "absent");
     return cluster_restore::on_machine(
         context,
         fmt::format("{}set ClusterSize: {} in {} (its former bytes are in server-config of the "
@@ -188,7 +188,7 @@ class ServerSizeStep final : public StepKind {
   /// time. Empty: there is none. One whose agent is out of reach must not keep the others from
   /// being a quorum again.
   static net::awaitable<std::string> restarts_before(StepContext context) {
-    for (const auto& later : list_parameter(context.step, "later")) {
+    for (const auto& later : steps::list_parameter(context.step, "later")) {
       if (!stands(context, later) || was_given_up(context, later)) {
         continue;
       }
@@ -203,15 +203,16 @@ class ServerSizeStep final : public StepKind {
 
   /// What else has to go back before this node does; empty: nothing.
   static std::string goes_back_before(const StepContext& context) {
-    for (const auto& start : list_parameter(context.step, "starts")) {
+    for (const auto& start : steps::list_parameter(context.step, "starts")) {
       if (stands(context, start)) {
         return fmt::format("{} is undone first", start);
       }
     }
     // New ones were perhaps started by something else.
-    for (const auto& name : list_parameter(context.step, "absent")) {
+    for (const auto& name : steps::list_parameter(context.step, "absent")) {
       const auto* node = context.snapshot.find(name);
-      if (!list_parameter(context.step, "starts").empty() && node != nullptr && node->answered) {
+      if (!steps::list_parameter(context.step, "starts").empty() && node != nullptr &&
+          node->answered) {
         return fmt::format("{} runs", name);
       }
     }

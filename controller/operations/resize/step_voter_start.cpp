@@ -48,7 +48,7 @@ class VoterStartStep final : public StepAround {
   }
 
   net::awaitable<ActAnswer> undo(StepContext context) override {
-    for (const auto& name : list_parameter(context.step, "nodes")) {
+    for (const auto& name : steps::list_parameter(context.step, "nodes")) {
       const auto* node = context.snapshot.find(name);
       if (node == nullptr || !node->answered || !node->alive) {
         co_return ActAnswer{ActAnswer::Kind::kRefused,

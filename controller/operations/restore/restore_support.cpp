@@ -24,18 +24,6 @@ bool of_whole_cluster(const planner::Step& step) {
   return steps::text_parameter(step, "scope") == "cluster";
 }
 
-std::vector<std::string> nodes_of(const planner::Step& step) {
-  std::vector<std::string> out;
-  const auto found = step.parameters.find("nodes");
-  const auto* list = found == step.parameters.end() ? nullptr : found->second.as_array();
-  for (const auto& each : list == nullptr ? planner::Json::Array() : *list) {
-    if (const auto* name = each.as_string()) {
-      out.push_back(*name);
-    }
-  }
-  return out;
-}
-
 std::string committed_value(const planner::Step& step) {
   return of_whole_cluster(step) ? std::string(names::kCommittedValue)
                                 : fmt::format("{}/{}", names::kCommittedValue, step.node);

@@ -14,8 +14,6 @@ namespace verger::controller::cluster_restore {
 namespace names = planner::restore_steps;
 
 [[nodiscard]] bool of_whole_cluster(const planner::Step& step);
-/// The step's parameter "nodes".
-std::vector<std::string> nodes_of(const planner::Step& step);
 /// The value that says that restored servers of the step's cluster, or its node, may be started.
 std::string committed_value(const planner::Step& step);
 [[nodiscard]] bool is_committed(const StepContext& context);

@@ -78,7 +78,7 @@ class CheckStep final : public steps::LookingStep {
 
  private:
   net::awaitable<Verdict> look(StepContext context) override {
-    const auto nodes = nodes_of(context.step);
+    const auto nodes = steps::list_parameter(context.step, "nodes");
     auto positions = json::object();
     for (const auto& name : nodes) {
       const auto* node = context.snapshot.find(name);

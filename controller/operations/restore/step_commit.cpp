@@ -22,7 +22,7 @@ class CommitStep final : public steps::LookingStep {
     if (auto why = runs_again(context); !why.empty()) {
       co_return steps::verdict(Verdict::Kind::kFailed, "runs-again", std::move(why));
     }
-    for (const auto& name : nodes_of(context.step)) {
+    for (const auto& name : steps::list_parameter(context.step, "nodes")) {
       if (auto why = why_not_seen_stopped(context.snapshot.find(name), name); !why.empty()) {
         co_return steps::running({{"phase", why}});
       }

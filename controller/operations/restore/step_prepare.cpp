@@ -77,7 +77,7 @@ class PrepareStep final : public steps::LookingStep {
  private:
   net::awaitable<Verdict> look(StepContext context) override {
     std::vector<net::awaitable<Found>> looks;
-    const auto nodes = nodes_of(context.step);
+    const auto nodes = steps::list_parameter(context.step, "nodes");
     looks.reserve(nodes.size());
     for (const auto& node : nodes) {
       looks.push_back(

@@ -136,15 +136,8 @@ class CompareDigestsStep final : public StepKind {
   }
 
   static std::vector<std::string> nodes_of(const StepContext& context) {
-    std::vector<std::string> out;
-    const auto found = context.step.parameters.find("nodes");
-    if (found != context.step.parameters.end() && found->second.as_array() != nullptr) {
-      for (const auto& node : *found->second.as_array()) {
-        if (node.as_string() != nullptr && !context.skipped_nodes.contains(*node.as_string())) {
-          out.push_back(*node.as_string());
-        }
-      }
-    }
+    auto out = steps::list_parameter(context.step, "nodes");
+    std::erase_if(out, [&](const auto& node) { return context.skipped_nodes.contains(node); });
     return out;
   }
 
