@@ -84,24 +84,10 @@ class JoinStartStep final : public StepKind {
   /// While it followed, a voter may have confirmed writes: what it has must be on the others before
   /// its files go.
   net::awaitable<Verdict> observe_undo(StepContext context) override {
-    const auto operation = context.state.undo_operation;
-    const auto status = co_await context.peers->operation(context.step.node, operation);
-    if (!status) {
-      co_return status.error().code == Errc::kNotFound
-          ? verdict(Verdict::Kind::kNotHappened, "the agent never got it")
-          : verdict(Verdict::Kind::kRunning, status.error().message);
-    }
-    switch (status->state) {
-      case api::OperationState::kFailed:
-      case api::OperationState::kCancelled:
-        co_return verdict(Verdict::Kind::kNotHappened,
-                          fmt::format("{}: {}", status->error_code, status->error));
-      case api::OperationState::kAccepted:
-      case api::OperationState::kActing:
-      case api::OperationState::kUnknown:
-        co_return verdict(Verdict::Kind::kRunning, "its server is being stopped");
-      case api::OperationState::kDone:
-        break;
+    const auto undo =
+        co_await cluster_restore::undo_by_agent(context, "its server is being stopped");
+    if (!undo) {
+      co_return undo.error();
     }
     if (auto why = cluster_restore::why_not_seen_stopped(context.node(), context.step.node);
         !why.empty()) {

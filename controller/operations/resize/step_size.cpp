@@ -140,24 +140,10 @@ class ServerSizeStep final : public StepKind {
   }
 
   net::awaitable<Verdict> observe_undo(StepContext context) override {
-    const auto operation = context.state.undo_operation;
-    const auto status = co_await context.peers->operation(context.step.node, operation);
-    if (!status) {
-      co_return status.error().code == Errc::kNotFound
-          ? verdict(Verdict::Kind::kNotHappened, "the agent never got it")
-          : verdict(Verdict::Kind::kRunning, status.error().message);
-    }
-    switch (status->state) {
-      case api::OperationState::kFailed:
-      case api::OperationState::kCancelled:
-        co_return verdict(Verdict::Kind::kNotHappened,
-                          fmt::format("{}: {}", status->error_code, status->error));
-      case api::OperationState::kAccepted:
-      case api::OperationState::kActing:
-      case api::OperationState::kUnknown:
-        co_return verdict(Verdict::Kind::kRunning, "its server restarts with its former file");
-      case api::OperationState::kDone:
-        break;
+    const auto undo = co_await cluster_restore::undo_by_agent(
+        context, "its server restarts with its former file");
+    if (!undo) {
+      co_return undo.error();
     }
     const auto* node = context.node();
     co_return node != nullptr && node->answered

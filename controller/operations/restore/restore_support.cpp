@@ -69,6 +69,33 @@ std::optional<Verdict> unless_done(const StepContext& context, const OperationNe
   return steps::judge_failed(news);
 }
 
+net::awaitable<std::expected<api::OperationStatus, Verdict>> undo_by_agent(
+    const StepContext& context, std::string_view under_way) {
+  const auto not_undone = [](Verdict::Kind kind, std::string reason) {
+    return std::unexpected(steps::verdict(kind, std::move(reason)));
+  };
+  const auto operation = context.state.undo_operation;
+  auto status = co_await context.peers->operation(context.step.node, operation);
+  if (!status) {
+    co_return status.error().code == Errc::kNotFound
+        ? not_undone(Verdict::Kind::kNotHappened, "the agent never got it")
+        : not_undone(Verdict::Kind::kRunning, status.error().message);
+  }
+  switch (status->state) {
+    case api::OperationState::kFailed:
+    case api::OperationState::kCancelled:
+      co_return not_undone(Verdict::Kind::kNotHappened,
+                           fmt::format("{}: {}", status->error_code, status->error));
+    case api::OperationState::kAccepted:
+    case api::OperationState::kActing:
+    case api::OperationState::kUnknown:
+      co_return not_undone(Verdict::Kind::kRunning, std::string(under_way));
+    case api::OperationState::kDone:
+      break;
+  }
+  co_return *std::move(status);
+}
+
 bool is_seen_stopped(const planner::NodeSnapshot& node) {
   return node.agent_answered && node.stopped && !node.answered;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <expected>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,6 +27,11 @@ net::awaitable<ActAnswer> act_on_server(StepContext context, std::string kind,
 /// nullopt: the operation is done. `phase`: what it does while it reports nothing itself.
 std::optional<Verdict> unless_done(const StepContext& context, const steps::OperationNews& news,
                                    std::string_view phase);
+
+/// The operation that undoes the step, once its agent says that it is done; else what
+/// observe_undo() answers. `under_way`: why it is not undone while the agent is at it.
+net::awaitable<std::expected<api::OperationStatus, Verdict>> undo_by_agent(
+    const StepContext& context, std::string_view under_way);
 
 /// Its agent says that the server is stopped, and nothing answers.
 [[nodiscard]] bool is_seen_stopped(const planner::NodeSnapshot& node);

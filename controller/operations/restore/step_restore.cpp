@@ -137,29 +137,14 @@ class RestoreStep final : public StepKind {
   }
 
   net::awaitable<Verdict> observe_undo(StepContext context) override {
-    const auto operation = context.state.undo_operation;
-    const auto status = co_await context.peers->operation(context.step.node, operation);
-    if (!status) {
-      co_return status.error().code == Errc::kNotFound
-          ? verdict(Verdict::Kind::kNotHappened, "the agent never got it")
-          : verdict(Verdict::Kind::kRunning, status.error().message);
+    const auto undo = co_await undo_by_agent(context, "it is being reverted to its former files");
+    if (!undo) {
+      co_return undo.error();
     }
-    switch (status->state) {
-      case api::OperationState::kDone:
-        co_return status->kind == api::kRestoreRevertKind
-            ? done(json::object())
-            : verdict(Verdict::Kind::kNotHappened,
-                      "it was stopped; it is reverted to its former files next");
-      case api::OperationState::kFailed:
-      case api::OperationState::kCancelled:
-        co_return verdict(Verdict::Kind::kNotHappened,
-                          fmt::format("{}: {}", status->error_code, status->error));
-      case api::OperationState::kAccepted:
-      case api::OperationState::kActing:
-      case api::OperationState::kUnknown:
-        break;
-    }
-    co_return verdict(Verdict::Kind::kRunning, "it is being reverted to its former files");
+    co_return undo->kind == api::kRestoreRevertKind
+        ? done(json::object())
+        : verdict(Verdict::Kind::kNotHappened,
+                  "it was stopped; it is reverted to its former files next");
   }
 
   [[nodiscard]] std::string undo_command(const StepContext& context) const override {
