@@ -4,6 +4,7 @@
 
 #include "controller/operations/backup/backup_module.h"
 #include "controller/operations/backup/repository_work.h"
+#include "controller/operations/report_support.h"
 
 namespace verger::controller::backups {
 namespace {
@@ -24,16 +25,11 @@ struct SeenInBackup {
   bool drill_failed = false;
 
   explicit SeenInBackup(const RunState& run) {
-    for (const auto& stage : run.plan->stages) {
-      for (const auto& group : stage.groups) {
-        for (const auto& step : group) {
-          const auto state = run.steps.find(step.id);
-          if (state != run.steps.end() && state->second.status == StepStatus::kDone) {
-            take(run, step, state->second);
-          }
-        }
+    reports::each_step(run, [this, &run](const planner::Step& step, const StepState* state) {
+      if (state != nullptr && state->status == StepStatus::kDone) {
+        take(run, step, *state);
       }
-    }
+    });
   }
 
  private:

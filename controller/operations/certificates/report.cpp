@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "controller/executor/undo_report.h"
 #include "controller/operations/certificates/certificates_module.h"
 #include "controller/operations/certificates/change_support.h"
+#include "controller/operations/report_support.h"
 #include "engine/base/clock.h"
 #include "planner/certificates/certificates_policy.h"
 
@@ -34,15 +34,11 @@ struct SeenInRun {
   bool touched = false;   ///< a switch was begun
 
   explicit SeenInRun(const RunState& run) : checked(checked_nodes(run.values)) {
-    for (const auto& stage : run.plan->stages) {
-      for (const auto& group : stage.groups) {
-        for (const auto& step : group) {
-          if (const auto state = run.steps.find(step.id); state != run.steps.end()) {
-            take(step, state->second);
-          }
-        }
+    reports::each_step(run, [this](const planner::Step& step, const StepState* state) {
+      if (state != nullptr) {
+        take(step, *state);
       }
-    }
+    });
   }
 
  private:
@@ -97,7 +93,7 @@ std::string_view outcome_of(const RunState& run, const SeenInRun& seen,
                             const std::vector<NodeUndo>& undone) {
   const bool all_undone = std::ranges::all_of(
       undone, [](const NodeUndo& each) { return each.outcome == UndoOutcome::kUndone; });
-  if (run.status == RunStatus::kDone || run.status == RunStatus::kDoneWithDifferences) {
+  if (reports::is_done(run)) {
     return "changed";
   }
   if (!seen.touched) {

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/step_support.h"
-#include "controller/executor/undo_report.h"
 #include "controller/operations/growth/growth_module.h"
 #include "controller/operations/growth/growth_support.h"
+#include "controller/operations/report_support.h"
 #include "planner/growth/growth_policy.h"
 #include "planner/restore/restore_steps.h"
 
@@ -25,15 +25,11 @@ struct GrowthSeen {
   bool touched = false;  ///< its server was stopped, or may have been
 
   explicit GrowthSeen(const RunState& run) {
-    for (const auto& stage : run.plan->stages) {
-      for (const auto& group : stage.groups) {
-        for (const auto& step : group) {
-          if (const auto state = run.steps.find(step.id); state != run.steps.end()) {
-            take(step, state->second);
-          }
-        }
+    reports::each_step(run, [this](const planner::Step& step, const StepState* state) {
+      if (state != nullptr) {
+        take(step, *state);
       }
-    }
+    });
   }
 
  private:
@@ -55,7 +51,7 @@ struct GrowthSeen {
 
 std::string_view outcome_of(const RunState& run, const GrowthSeen& seen,
                             const std::vector<NodeUndo>& undone) {
-  if (run.status == RunStatus::kDone || run.status == RunStatus::kDoneWithDifferences) {
+  if (reports::is_done(run)) {
     return "joined";
   }
   const bool committed = std::ranges::any_of(run.values, [](const auto& value) {
@@ -64,13 +60,7 @@ std::string_view outcome_of(const RunState& run, const GrowthSeen& seen,
   if (committed) {
     return "not-registered";
   }
-  if (!seen.touched) {
-    return "unchanged";
-  }
-  return std::ranges::all_of(
-             undone, [](const NodeUndo& each) { return each.outcome == UndoOutcome::kUndone; })
-             ? "undone"
-             : "not-undone";
+  return reports::outcome_of_undo(undone, seen.touched);
 }
 
 }  // namespace
@@ -80,14 +70,7 @@ json report(const RunState& run, json timeline) {
   const auto& wanted = planner::growth_of(run.plan->policy);
   const auto undone = undo_report(run);
   const auto outcome = outcome_of(run, seen, undone);
-  std::string reason;
-  std::vector<std::string> commands;
-  for (const auto& each : undone) {
-    if (each.outcome != UndoOutcome::kUndone) {
-      reason += reason.empty() ? each.reason : "; " + each.reason;
-      commands.insert(commands.end(), each.commands.begin(), each.commands.end());
-    }
-  }
+  auto open = reports::not_undone(undone);
   auto notes = json::array();
   if (outcome == "joined") {
     notes.push_back(fmt::format(
@@ -120,8 +103,8 @@ json report(const RunState& run, json timeline) {
       {"end_position", seen.restored.value("end_position", json())},
       {"writer", seen.registered.value("writer", json())},
       {"leader", seen.followed.value("leader", std::string())},
-      {"reason", reason},
-      {"commands", commands},
+      {"reason", std::move(open.reason)},
+      {"commands", std::move(open.commands)},
       {"timeline", std::move(timeline)},
       {"notes", std::move(notes)}};
 }

@@ -2,6 +2,7 @@
 
 #include "controller/operations/heal/heal_module.h"
 #include "controller/operations/heal/step_kinds.h"
+#include "controller/operations/report_support.h"
 
 namespace verger::controller::healing {
 namespace {
@@ -24,30 +25,21 @@ json healed_node(const planner::Step& step, const StepState* state) {
 
 json report(const RunState& run, json timeline) {
   auto nodes = json::array();
-  std::size_t done = 0;
-  std::size_t begun = 0;
+  bool begun = false;
+  bool healed = true;  // all of them
   bool proven = true;
-  for (const auto& stage : run.plan->stages) {
-    for (const auto& group : stage.groups) {
-      for (const auto& step : group) {
-        if (step.kind != names::kHealFilter) {
-          continue;
-        }
-        const auto found = run.steps.find(step.id);
-        const auto* state = found == run.steps.end() ? nullptr : &found->second;
-        nodes.push_back(healed_node(step, state));
-        begun += state != nullptr && state->attempt > 0 ? 1U : 0U;
-        if (nodes.back().at("state") == "healed") {
-          ++done;
-          proven =
-              proven && nodes.back().at("lost_after") == 0 && nodes.back().at("not_found").empty();
-        }
-      }
+  reports::each_step(run, [&](const planner::Step& step, const StepState* state) {
+    if (step.kind != names::kHealFilter) {
+      return;
     }
-  }
-  const auto* outcome = done < nodes.size() ? (begun == 0 ? "unchanged" : "unfinished")
-                        : proven            ? "healed"
-                                            : "not-proven";
+    const auto& node = nodes.emplace_back(healed_node(step, state));
+    begun = begun || (state != nullptr && state->attempt > 0);
+    healed = healed && node.at("state") == "healed";
+    proven = proven && node.at("lost_after") == 0 && node.at("not_found").empty();
+  });
+  const auto* outcome = !healed  ? (begun ? "unfinished" : "unchanged")
+                        : proven ? "healed"
+                                 : "not-proven";
   return {{"outcome", outcome},
           {"nodes", std::move(nodes)},
           {"timeline", std::move(timeline)},

@@ -1,11 +1,10 @@
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/step_support.h"
-#include "controller/executor/undo_report.h"
+#include "controller/operations/report_support.h"
 #include "controller/operations/resize/resize_module.h"
 #include "controller/operations/resize/resize_support.h"
 #include "planner/resize/resize_policy.h"
@@ -28,15 +27,11 @@ struct ResizeSeen {
   bool touched = false;
 
   explicit ResizeSeen(const RunState& run) {
-    for (const auto& stage : run.plan->stages) {
-      for (const auto& group : stage.groups) {
-        for (const auto& step : group) {
-          if (const auto state = run.steps.find(step.id); state != run.steps.end()) {
-            take(step, state->second);
-          }
-        }
+    reports::each_step(run, [this](const planner::Step& step, const StepState* state) {
+      if (state != nullptr) {
+        take(step, *state);
       }
-    }
+    });
   }
 
  private:
@@ -68,19 +63,13 @@ struct ResizeSeen {
 
 std::string_view outcome_of_resize(const RunState& run, const ResizeSeen& seen,
                                    const std::vector<NodeUndo>& undone) {
-  if (run.status == RunStatus::kDone || run.status == RunStatus::kDoneWithDifferences) {
+  if (reports::is_done(run)) {
     return "resized";
   }
   if (run.values.contains(std::string(names::kCommittedValue))) {
     return "not-registered";
   }
-  if (!seen.touched) {
-    return "unchanged";
-  }
-  return std::ranges::all_of(
-             undone, [](const NodeUndo& each) { return each.outcome == UndoOutcome::kUndone; })
-             ? "undone"
-             : "not-undone";
+  return reports::outcome_of_undo(undone, seen.touched);
 }
 
 }  // namespace
@@ -90,14 +79,7 @@ json report(const RunState& run, json timeline) {
   const auto& wanted = planner::resize_of(run.plan->policy);
   const auto undone = undo_report(run);
   const auto outcome = outcome_of_resize(run, seen, undone);
-  std::string reason;
-  std::vector<std::string> commands;
-  for (const auto& each : undone) {
-    if (each.outcome != UndoOutcome::kUndone) {
-      reason += reason.empty() ? each.reason : "; " + each.reason;
-      commands.insert(commands.end(), each.commands.begin(), each.commands.end());
-    }
-  }
+  auto open = reports::not_undone(undone);
   auto notes = json::array();
   if (outcome == "resized") {
     notes.push_back(
@@ -120,8 +102,8 @@ json report(const RunState& run, json timeline) {
           {"left", seen.left},
           {"generation", seen.generation},
           {"leader", seen.leader},
-          {"reason", reason},
-          {"commands", commands},
+          {"reason", std::move(open.reason)},
+          {"commands", std::move(open.commands)},
           {"restarts", seen.restarts},
           {"timeline", std::move(timeline)},
           {"notes", std::move(notes)}};

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "controller/executor/undo_report.h"
+#include "controller/operations/report_support.h"
 #include "controller/operations/restore/restore_module.h"
 #include "controller/operations/restore/restore_support.h"
 #include "engine/base/clock.h"
@@ -33,15 +33,11 @@ struct RunSeen {
   std::string not_read;
 
   explicit RunSeen(const RunState& run) {
-    for (const auto& stage : run.plan->stages) {
-      for (const auto& group : stage.groups) {
-        for (const auto& step : group) {
-          if (const auto state = run.steps.find(step.id); state != run.steps.end()) {
-            take(step, state->second);
-          }
-        }
+    reports::each_step(run, [this](const planner::Step& step, const StepState* state) {
+      if (state != nullptr) {
+        take(step, *state);
       }
-    }
+    });
   }
 
  private:
@@ -85,21 +81,16 @@ std::optional<std::string> committed_at(const RunState& run) {
 
 std::string_view outcome_of(const RunState& run, const RunSeen& seen,
                             const std::vector<NodeUndo>& undone) {
-  const bool done = run.status == RunStatus::kDone || run.status == RunStatus::kDoneWithDifferences;
   const auto& wanted = planner::restore_of(run.plan->policy);
-  if (done) {
+  if (reports::is_done(run)) {
     return wanted.task == planner::RestoreTask::kDiscardOld ? "discarded" : "restored";
   }
   if (committed_at(run)) {
     return "started";
   }
-  if (std::ranges::none_of(seen.nodes, [](const auto& each) { return each.second.stopped; })) {
-    return "unchanged";
-  }
-  return std::ranges::all_of(
-             undone, [](const NodeUndo& each) { return each.outcome == UndoOutcome::kUndone; })
-             ? "undone"
-             : "not-undone";
+  return reports::outcome_of_undo(undone, std::ranges::any_of(seen.nodes, [](const auto& each) {
+                                    return each.second.stopped;
+                                  }));
 }
 
 std::string_view state_of(const RunState& run, const NodeSeen& node, const NodeUndo* undo) {

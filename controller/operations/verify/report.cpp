@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/operations/report_support.h"
 #include "controller/operations/verify/step_kinds.h"
 #include "controller/operations/verify/verify_module.h"
 
@@ -39,19 +40,13 @@ json report(const RunState& run, json timeline) {
   auto nodes = json::array();
   bool damaged = false;
   bool missed = false;
-  for (const auto& stage : run.plan->stages) {
-    for (const auto& group : stage.groups) {
-      for (const auto& step : group) {
-        if (step.kind != names::kVerify) {
-          continue;
-        }
-        const auto found = run.steps.find(step.id);
-        nodes.push_back(verified_node(step, found == run.steps.end() ? nullptr : &found->second));
-        damaged = damaged || nodes.back().at("state") == "damaged";
-        missed = missed || nodes.back().at("state") == "not-looked-at";
-      }
+  reports::each_step(run, [&](const planner::Step& step, const StepState* state) {
+    if (step.kind == names::kVerify) {
+      nodes.push_back(verified_node(step, state));
+      damaged = damaged || nodes.back().at("state") == "damaged";
+      missed = missed || nodes.back().at("state") == "not-looked-at";
     }
-  }
+  });
   auto notes = json::array();
   if (damaged) {
     notes.push_back("make no backup of a damaged node, and scavenge it only once it is cured");
