@@ -1,45 +1,26 @@
 // The controller dies at each place of a backup that stopped a scavenge: the next one finishes it,
 // and the scavenge runs again.
-#include <fmt/format.h>
 
 #include "tests/unit/controller_operations/backup_runs.h"
+#include "tests/unit/controller_operations/crashes.h"
 
 namespace verger::controller {
 namespace {
 
 using test::BackupRuns;
+using test::CrashAfter;
 
-/// Dies after the nth of something, then lives on. False: it never came to that.
+/// Dies after the nth of what is counted, then lives on. False: it never came to that.
 class OneBackupCrash : public BackupRuns {
  public:
   void TestBody() override {}
 
-  bool dies_after(std::int64_t nth, bool deeds, bool fails) {
+  bool dies_after(CrashAfter after, std::int64_t nth, bool fails) {
     begin();
     scavenge_by_hand("n2");
     backups().failures = fails ? 99 : 0;
-    std::int64_t count = 0;
-    if (deeds) {
-      h_.cluster.acted = [&count](const test::FakeNode&, const http::Request&) { ++count; };
-    }
-    const auto run = start(interrupting());
-    const auto first = h_.journal->last_sequence()->value();
-    bool crashed = false;
-    h_.news = true;
-    h_.run_until(
-        [&] {
-          const bool news = std::exchange(h_.news, false);
-          if (!deeds && news) {
-            count = h_.journal->last_sequence()->value() - first;
-          }
-          crashed = crashed || count >= nth;
-          return crashed || (news && has_ended(h_.state(run).status));
-        },
-        std::chrono::hours(1));
-    if (crashed) {
-      h_.crash();
-      h_.boot();
-    }
+    const auto [run, crashed] =
+        test::live_with_crash(h_, after, nth, [&] { return start(interrupting()); });
     EXPECT_TRUE(h_.run_to_end(run)) << snapshot_of(h_.state(run)).state;
     expect_right_end(run, fails);
     return crashed;
@@ -67,30 +48,23 @@ class OneBackupCrash : public BackupRuns {
   }
 };
 
-int die_at_each_place(bool deeds, bool fails) {
-  for (std::int64_t nth = 1;; ++nth) {
-    SCOPED_TRACE(fmt::format("after number {}", nth));
+int die_at_each_place(CrashAfter after, bool fails) {
+  return test::crash_at_each(1, [&](std::int64_t nth) {
     OneBackupCrash life;
-    const bool died = life.dies_after(nth, deeds, fails);
-    if (::testing::Test::HasFailure()) {
-      return 0;
-    }
-    if (!died) {
-      return static_cast<int>(nth) - 1;
-    }
-  }
+    return life.dies_after(after, nth, fails);
+  });
 }
 
 TEST(BackupCrashes, AfterEachJournaledEventTheRunFinishesAndTheScavengeRunsAgain) {
-  EXPECT_GT(die_at_each_place(/*deeds=*/false, /*fails=*/false), 15);
+  EXPECT_GT(die_at_each_place(CrashAfter::kEvents, /*fails=*/false), 15);
 }
 
 TEST(BackupCrashes, AfterEachOrderTheRunFinishesAndTheScavengeRunsAgain) {
-  EXPECT_GT(die_at_each_place(/*deeds=*/true, /*fails=*/false), 8);
+  EXPECT_GT(die_at_each_place(CrashAfter::kDeeds, /*fails=*/false), 8);
 }
 
 TEST(BackupCrashes, AfterEachJournaledEventOfARunThatFailsTheScavengeRunsAgain) {
-  EXPECT_GT(die_at_each_place(/*deeds=*/false, /*fails=*/true), 12);
+  EXPECT_GT(die_at_each_place(CrashAfter::kEvents, /*fails=*/true), 12);
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
 // The controller dies at each place of a change of the number of voters: the next one ends it or
 // undoes all of it, and at no time are two leaders possible.
-#include <fmt/format.h>
-#include <utility>
 
+#include "tests/unit/controller_operations/crashes.h"
 #include "tests/unit/controller_operations/resize_run.h"
 
 namespace verger::controller {
 namespace {
+
+using test::CrashAfter;
 
 struct Way {
   int voters;
@@ -20,35 +21,13 @@ class OneResizeCrash : public test::ResizeRun {
     h_.cluster.sizes_differ_apart = true;
   }
   void TestBody() override {}
-  bool dies_after(std::int64_t nth, bool deeds) {
+  bool dies_after(CrashAfter after, std::int64_t nth) {
     begin();
     if (way_.undone) {
       size("n1").failing = 1'000;  // the last one
     }
-    std::int64_t count = 0;
-    if (deeds) {
-      h_.cluster.acted = [&count](const test::FakeNode&, const http::Request& request) {
-        count += request.target.starts_with("/agent/v1/operations") ? 1 : 0;
-      };
-    }
-    const auto run = start(way_.voters == 3 ? to_five() : to_three());
-    const auto first = h_.journal->last_sequence()->value();
-    bool crashed = false;
-    h_.news = true;
-    h_.run_until(
-        [&] {
-          const bool news = std::exchange(h_.news, false);
-          if (!deeds && news) {
-            count = h_.journal->last_sequence()->value() - first;
-          }
-          crashed = crashed || count >= nth;
-          return crashed || (news && has_ended(h_.state(run).status));
-        },
-        std::chrono::hours(1));
-    if (crashed) {
-      h_.crash();
-      h_.boot();
-    }
+    const auto [run, crashed] = test::live_with_crash(
+        h_, after, nth, [&] { return start(way_.voters == 3 ? to_five() : to_three()); });
     if (way_.undone) {
       expect_as_before(run, way_.voters);
     } else if (way_.voters == 3) {
@@ -63,38 +42,30 @@ class OneResizeCrash : public test::ResizeRun {
   Way way_;
 };
 
-/// After each order, or each second event: between two of those, something is done at most once.
-int resize_dies_at_each(bool deeds, Way way) {
-  for (std::int64_t nth = 1;; nth += deeds ? 1 : 2) {
-    SCOPED_TRACE(fmt::format("after number {}", nth));
+int resize_dies_at_each(CrashAfter after, Way way) {
+  return test::crash_at_each(test::places_apart(after), [&](std::int64_t nth) {
     OneResizeCrash life(way);
-    const bool died = life.dies_after(nth, deeds);
-    if (::testing::Test::HasFailure()) {
-      return 0;
-    }
-    if (!died) {
-      return static_cast<int>(nth) - 1;
-    }
-  }
+    return life.dies_after(after, nth);
+  });
 }
 
 TEST(ResizeCrashes, AfterEachJournaledEventOfAGrowthTheRunEnds) {
-  EXPECT_GT(resize_dies_at_each(/*deeds=*/false, {.voters = 3, .undone = false}), 40);
+  EXPECT_GT(resize_dies_at_each(CrashAfter::kEvents, {.voters = 3, .undone = false}), 40);
 }
 TEST(ResizeCrashes, AfterEachOrderOfAGrowthTheRunEnds) {
-  EXPECT_GT(resize_dies_at_each(/*deeds=*/true, {.voters = 3, .undone = false}), 8);
+  EXPECT_GT(resize_dies_at_each(CrashAfter::kOrders, {.voters = 3, .undone = false}), 8);
 }
 TEST(ResizeCrashes, AfterEachJournaledEventOfAGrowthThatMustGoBackAllIsAsBefore) {
-  EXPECT_GT(resize_dies_at_each(/*deeds=*/false, {.voters = 3, .undone = true}), 40);
+  EXPECT_GT(resize_dies_at_each(CrashAfter::kEvents, {.voters = 3, .undone = true}), 40);
 }
 TEST(ResizeCrashes, AfterEachJournaledEventOfAReductionTheRunEnds) {
-  EXPECT_GT(resize_dies_at_each(/*deeds=*/false, {.voters = 5, .undone = false}), 30);
+  EXPECT_GT(resize_dies_at_each(CrashAfter::kEvents, {.voters = 5, .undone = false}), 30);
 }
 TEST(ResizeCrashes, AfterEachJournaledEventOfAReductionThatMustGoBackAllIsAsBefore) {
-  EXPECT_GT(resize_dies_at_each(/*deeds=*/false, {.voters = 5, .undone = true}), 30);
+  EXPECT_GT(resize_dies_at_each(CrashAfter::kEvents, {.voters = 5, .undone = true}), 30);
 }
 TEST(ResizeCrashes, AfterEachOrderOfAReductionThatMustGoBackAllIsAsBefore) {
-  EXPECT_GT(resize_dies_at_each(/*deeds=*/true, {.voters = 5, .undone = true}), 8);
+  EXPECT_GT(resize_dies_at_each(CrashAfter::kOrders, {.voters = 5, .undone = true}), 8);
 }
 
 }  // namespace

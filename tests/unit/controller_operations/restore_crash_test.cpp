@@ -1,48 +1,27 @@
 // The controller dies at each place of a restore: the next one finishes it or undoes all of it, and
 // no node on former files runs beside one on restored files.
-#include <fmt/format.h>
-#include <utility>
 
+#include "tests/unit/controller_operations/crashes.h"
 #include "tests/unit/controller_operations/restore_run.h"
 
 namespace verger::controller {
 namespace {
 
+using test::CrashAfter;
+
 enum class Ends : std::uint8_t { kRestored, kUndone };
 
-/// Dies after the nth of something, then lives on. False: it never came to that.
+/// Dies after the nth of what is counted, then lives on. False: it never came to that.
 class OneRestoreCrash : public test::RestoreRun {
  public:
   void TestBody() override {}
-  bool dies_after(std::int64_t nth, bool deeds, Ends ends) {
+  bool dies_after(CrashAfter after, std::int64_t nth, Ends ends) {
     begin();
     if (ends == Ends::kUndone) {
       files("n2").failing_restores = 1'000;
     }
-    std::int64_t count = 0;
-    if (deeds) {
-      h_.cluster.acted = [&count](const test::FakeNode&, const http::Request& request) {
-        count += request.target.starts_with("/agent/v1/operations") ? 1 : 0;
-      };
-    }
-    const auto run = start(of_cluster());
-    const auto first = h_.journal->last_sequence()->value();
-    bool crashed = false;
-    h_.news = true;
-    h_.run_until(
-        [&] {
-          const bool news = std::exchange(h_.news, false);
-          if (!deeds && news) {
-            count = h_.journal->last_sequence()->value() - first;
-          }
-          crashed = crashed || count >= nth;
-          return crashed || (news && has_ended(h_.state(run).status));
-        },
-        std::chrono::hours(1));
-    if (crashed) {
-      h_.crash();
-      h_.boot();
-    }
+    const auto [run, crashed] =
+        test::live_with_crash(h_, after, nth, [&] { return start(of_cluster()); });
     if (ends == Ends::kRestored) {
       expect_restored(run);
     } else {
@@ -52,35 +31,27 @@ class OneRestoreCrash : public test::RestoreRun {
   }
 };
 
-/// After each order, or each second event: between two of those, something is done at most once.
-int die_at_each(bool deeds, Ends ends) {
-  for (std::int64_t nth = 1;; nth += deeds ? 1 : 2) {
-    SCOPED_TRACE(fmt::format("after number {}", nth));
+int die_at_each(CrashAfter after, Ends ends) {
+  return test::crash_at_each(test::places_apart(after), [&](std::int64_t nth) {
     OneRestoreCrash life;
-    const bool died = life.dies_after(nth, deeds, ends);
-    if (::testing::Test::HasFailure()) {
-      return 0;
-    }
-    if (!died) {
-      return static_cast<int>(nth) - 1;
-    }
-  }
+    return life.dies_after(after, nth, ends);
+  });
 }
 
 TEST(RestoreCrashes, AfterEachJournaledEventTheRunFinishes) {
-  EXPECT_GT(die_at_each(/*deeds=*/false, Ends::kRestored), 30);
+  EXPECT_GT(die_at_each(CrashAfter::kEvents, Ends::kRestored), 30);
 }
 
 TEST(RestoreCrashes, AfterEachOrderToAnAgentTheRunFinishes) {
-  EXPECT_GT(die_at_each(/*deeds=*/true, Ends::kRestored), 8);
+  EXPECT_GT(die_at_each(CrashAfter::kOrders, Ends::kRestored), 8);
 }
 
 TEST(RestoreCrashes, AfterEachJournaledEventOfARunThatMustUndoAllIsUndone) {
-  EXPECT_GT(die_at_each(/*deeds=*/false, Ends::kUndone), 30);
+  EXPECT_GT(die_at_each(CrashAfter::kEvents, Ends::kUndone), 30);
 }
 
 TEST(RestoreCrashes, AfterEachOrderOfARunThatMustUndoAllIsUndone) {
-  EXPECT_GT(die_at_each(/*deeds=*/true, Ends::kUndone), 8);
+  EXPECT_GT(die_at_each(CrashAfter::kOrders, Ends::kUndone), 8);
 }
 
 }  // namespace
