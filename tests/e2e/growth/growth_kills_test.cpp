@@ -5,9 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/e2e/growth/new_machine.h"
-#include "tests/support/processes/https_caller.h"
-#include "tests/support/processes/steady_writer.h"
+#include "tests/e2e/growth/growing_cluster.h"
 
 /// vergerd, or the agent of the new machine, killed (SIGKILL) while a node joins: the run ends, and
 /// the node is a member that has everything.
@@ -23,7 +21,7 @@ struct Kill {
 };
 void PrintTo(const Kill& kill, std::ostream* out) { *out << kill.failpoint; }
 
-class KilledGrowth : public ::testing::TestWithParam<Kill> {
+class KilledGrowth : public GrowingCluster, public ::testing::WithParamInterface<Kill> {
  protected:
   Environment deadly(Kill::Who who) const {
     return GetParam().who == who
@@ -51,21 +49,11 @@ class KilledGrowth : public ::testing::TestWithParam<Kill> {
   }
 
   TempDirectory directory_;
-  RealCluster cluster_{
-      {.separate_agents = true, .role = "node", .services = true, .backups = true}};
-  HttpsCaller caller_;
 };
 
 TEST_P(KilledGrowth, EndsWithAMemberThatHasEverything) {
-  cluster_.start_all();
-  cluster_.register_cluster();
-  SteadyWriter writer(cluster_, {});
-  ASSERT_TRUE(writer.wait_for(20)) << cluster_.logs();
-  const auto made = cluster_.verger_once_settled(
-      {"backup", "create", "orders", "--repository", "main", "--yes", "--wait"});
-  ASSERT_EQ(made.status, 0) << made.out << made.err << cluster_.logs();
-  ASSERT_TRUE(writer.wait_for(10)) << cluster_.logs();
-  writer.stop();
+  start_and_back_up();
+  writer_->stop();
   NewMachine machine(cluster_, "n4", /*read_only_replica=*/true, deadly(Kill::Who::kNewAgent));
   if (GetParam().who == Kill::Who::kController) {
     cluster_.controller().kill();
@@ -80,7 +68,7 @@ TEST_P(KilledGrowth, EndsWithAMemberThatHasEverything) {
   EXPECT_EQ(run.value("state", ""), "done") << run.dump(1) << machine.logs() << cluster_.logs();
   EXPECT_EQ(run.at("report").value("outcome", ""), "joined") << run.dump(1);
   EXPECT_TRUE(eventually(seconds(20), [&] {
-    return written_steadily_at(caller_, machine.url()) == writer.written();
+    return written_steadily_at(caller_, machine.url()) == writer_->written();
   })) << machine.logs();
 }
 

@@ -2,79 +2,28 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "tests/e2e/growth/new_machine.h"
-#include "tests/support/processes/https_caller.h"
-#include "tests/support/processes/steady_writer.h"
+#include "tests/e2e/growth/growing_cluster.h"
 
 /// Nodes that join a cluster from a backup while it is written to.
 namespace verger::test {
 namespace {
 
-using nlohmann::json;
 using std::chrono::seconds;
 
-class Growth : public ::testing::Test {
+class Growth : public GrowingCluster {
  protected:
-  void start_and_back_up() {
-    cluster_.start_all();
-    cluster_.register_cluster();
-    writer_.emplace(cluster_, std::filesystem::path());
-    ASSERT_TRUE(writer_->wait_for(20)) << cluster_.logs();
-    const auto made = cluster_.verger_once_settled(
-        {"backup", "create", "orders", "--repository", "main", "--yes", "--wait"});
-    ASSERT_EQ(made.status, 0) << made.out << made.err << cluster_.logs();
-    // What it does not have comes by replication.
-    ASSERT_TRUE(writer_->wait_for(20)) << cluster_.logs();
+  static std::vector<std::string> words(const NewMachine& machine,
+                                        const std::vector<std::string>& more) {
+    return grow_words({{"--repository", "main"}, machine.as_options(), more});
   }
-  Finished grow(const NewMachine& machine, const std::vector<std::string>& more) const {
-    std::vector<std::string> words{"cluster", "grow",  "orders", "--repository",
-                                   "main",    "--yes", "--wait"};
-    for (const auto& list : {machine.as_options(), more}) {
-      words.insert(words.end(), list.begin(), list.end());
-    }
-    return cluster_.verger(words);
-  }
-  /// On a busy machine nodes elect another leader before the plan, or between it and its start.
   Finished grow_once_settled(const NewMachine& machine,
                              const std::vector<std::string>& more) const {
-    Finished grown;
-    eventually(seconds(60), [&] {
-      grown = grow(machine, more);
-      return grown.status == 0 || grown.status == 1;  // its run has ended
-    });
-    return grown;
+    return run_once_settled(words(machine, more), seconds(60));
   }
-  std::vector<std::string> registered() const {
-    std::vector<std::string> out;
-    const auto shown = cluster_.verger_json({"cluster", "show", "orders"});
-    for (const auto& node : shown.value("nodes", json::array())) {
-      out.push_back(node.value("name", ""));
-    }
-    return out;
-  }
-  /// Each of them has what was acknowledged, and all have as many.
   void expect_written_on(const std::vector<std::string>& urls, const NewMachine& machine) {
-    std::vector<int> seen;
-    EXPECT_TRUE(eventually(seconds(20),
-                           [&] {
-                             seen.clear();
-                             for (const auto& url : urls) {
-                               seen.push_back(written_steadily_at(caller_, url));
-                             }
-                             return seen.front() >= writer_->written() &&
-                                    std::ranges::all_of(
-                                        seen, [&seen](int each) { return each == seen.front(); });
-                           }))
-        << writer_->written() << " acknowledged; there: " << ::testing::PrintToString(seen)
-        << machine.logs() << cluster_.logs();
+    SCOPED_TRACE(machine.logs());
+    GrowingCluster::expect_written_on(urls, seconds(20));
   }
-
-  RealCluster cluster_{
-      {.separate_agents = true, .role = "node", .services = true, .backups = true}};
-  std::optional<SteadyWriter> writer_;
-  HttpsCaller caller_;
 };
 
 TEST_F(Growth, AReadOnlyReplicaJoinsFromABackupUnderWrites) {
@@ -97,7 +46,7 @@ TEST_F(Growth, ADeadVoterIsReplacedFromABackupUnderWrites) {
   cluster_.agent(2).kill();
   cluster_.kill_server(2);
   const NewMachine machine(cluster_, "n4", /*read_only_replica=*/false);
-  const auto refused = grow(machine, {"--replace", "n3"});
+  const auto refused = cluster_.verger(words(machine, {"--replace", "n3"}));
   EXPECT_NE(refused.status, 0) << refused.out;
   EXPECT_TRUE((refused.out + refused.err).contains("n3: its agent is silent"))
       << refused.out << refused.err;
