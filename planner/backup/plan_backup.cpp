@@ -5,11 +5,11 @@
 #include <fmt/ranges.h>
 #include <utility>
 
-#include "engine/base/clock.h"
 #include "engine/base/quantities.h"
 #include "planner/backup/backup_order.h"
 #include "planner/backup/backup_refusals.h"
 #include "planner/backup/backup_steps.h"
+#include "planner/detail/hours_note.h"
 #include "planner/detail/preflight_facts.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
@@ -338,12 +338,7 @@ class BackupStages {
     if (wanted_.task == BackupTask::kCreate) {
       add_notes_on_sources();
     }
-    if (order_.snapshot.hours && !order_.snapshot.hours->open) {
-      plan_.notes.push_back(
-          fmt::format("closed now ({}); a run waits until {}", order_.snapshot.hours->reason,
-                      order_.snapshot.hours->until ? format_ticks(*order_.snapshot.hours->until)
-                                                   : "further notice"));
-    }
+    add_hours_note(order_.snapshot, plan_.notes);
   }
   void add_notes_on_sources() {
     for (const auto* source : order_.sources) {

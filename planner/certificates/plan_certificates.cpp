@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/base/clock.h"
 #include "planner/certificates/certificate_refusals.h"
 #include "planner/certificates/certificate_steps.h"
 #include "planner/certificates/rollout_order.h"
+#include "planner/detail/hours_note.h"
 #include "planner/detail/preflight_facts.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
@@ -338,12 +338,7 @@ class Rollout {
           "the cluster is not watched after the switch, as the policy says: a "
           "node that its peers do not accept is lost up to 10 minutes later");
     }
-    if (order_.snapshot.hours && !order_.snapshot.hours->open) {
-      plan_.notes.push_back(
-          fmt::format("closed now ({}); a run waits until {}", order_.snapshot.hours->reason,
-                      order_.snapshot.hours->until ? format_ticks(*order_.snapshot.hours->until)
-                                                   : "further notice"));
-    }
+    add_hours_note(order_.snapshot, plan_.notes);
   }
 
   const RolloutOrder& order_;

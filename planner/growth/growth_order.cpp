@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "engine/base/clock.h"
 #include "engine/base/quantities.h"
 #include "planner/detail/gate_checks.h"
+#include "planner/detail/hours_note.h"
 
 namespace verger::planner::detail {
 namespace {
@@ -93,12 +93,7 @@ std::vector<std::string> growth_notes(const GrowthOrder& order) {
       "until it is registered, a failure or a cancelled run stops {} again, reverts its files and "
       "leaves the registration as it is; from then on the run reverts nothing",
       order.joins->name));
-  if (order.snapshot.hours && !order.snapshot.hours->open) {
-    out.push_back(fmt::format("closed now ({}); a run waits until {}", order.snapshot.hours->reason,
-                              order.snapshot.hours->until
-                                  ? format_ticks(*order.snapshot.hours->until)
-                                  : "further notice"));
-  }
+  add_hours_note(order.snapshot, out);
   return out;
 }
 

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <string_view>
 
-#include "engine/base/clock.h"
+#include "planner/detail/hours_note.h"
 #include "planner/detail/refusal_list.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
@@ -160,12 +160,7 @@ class HealPlanning : private RefusalList {
     plan_.notes.push_back(
         "each of these nodes is restarted: clients connected to it go elsewhere, and until it is "
         "back another voter must not fail");
-    if (order_.snapshot.hours && !order_.snapshot.hours->open) {
-      plan_.notes.push_back(
-          fmt::format("closed now ({}); a run waits until {}", order_.snapshot.hours->reason,
-                      order_.snapshot.hours->until ? format_ticks(*order_.snapshot.hours->until)
-                                                   : "further notice"));
-    }
+    add_hours_note(order_.snapshot, plan_.notes);
   }
 
   const Policy& policy_;

@@ -8,8 +8,8 @@
 #include <string>
 #include <tuple>
 
-#include "engine/base/clock.h"
 #include "planner/backup/backup_steps.h"
+#include "planner/detail/hours_note.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
 #include "planner/operation.h"
@@ -391,12 +391,7 @@ class RedactionStages {
     plan_.notes.push_back(
         "not reached: backups and disk snapshots, links and what projections made of the events, "
         "copies of readers, blocks of the disk that no file has any longer");
-    if (order_.snapshot.hours && !order_.snapshot.hours->open) {
-      plan_.notes.push_back(
-          fmt::format("closed now ({}); a run waits until {}", order_.snapshot.hours->reason,
-                      order_.snapshot.hours->until ? format_ticks(*order_.snapshot.hours->until)
-                                                   : "further notice"));
-    }
+    add_hours_note(order_.snapshot, plan_.notes);
   }
 
   const RedactionOrder& ways_;

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/base/clock.h"
 #include "engine/base/quantities.h"
 #include "planner/detail/gate_checks.h"
+#include "planner/detail/hours_note.h"
 #include "planner/restore/restore_policy.h"
 
 namespace verger::planner::detail {
@@ -171,12 +171,7 @@ std::vector<std::string> resize_notes(const ResizeOrder& order) {
   out.push_back(
       "until the registration changes, a failure or a cancelled run goes the same way back, one "
       "node after the other; from then on the run reverts nothing");
-  if (order.snapshot.hours && !order.snapshot.hours->open) {
-    out.push_back(fmt::format("closed now ({}); a run waits until {}", order.snapshot.hours->reason,
-                              order.snapshot.hours->until
-                                  ? format_ticks(*order.snapshot.hours->until)
-                                  : "further notice"));
-  }
+  add_hours_note(order.snapshot, out);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/quantities.h"
 #include "planner/detail/gate_checks.h"
+#include "planner/detail/hours_note.h"
 
 namespace verger::planner::detail {
 namespace {
@@ -151,11 +152,8 @@ std::vector<std::string> restore_notes(const RestoreOrder& order) {
           ? "the former files stay on each node in old-before-GENERATION until verger restore "
             "discard-old removes them"
           : "the former files are removed at the end, once the nodes are seen well");
-  if (!order.whole_cluster() && order.snapshot.hours && !order.snapshot.hours->open) {
-    out.push_back(fmt::format("closed now ({}); a run waits until {}", order.snapshot.hours->reason,
-                              order.snapshot.hours->until
-                                  ? format_ticks(*order.snapshot.hours->until)
-                                  : "further notice"));
+  if (!order.whole_cluster()) {
+    add_hours_note(order.snapshot, out);
   }
   return out;
 }

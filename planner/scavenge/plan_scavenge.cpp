@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "engine/base/clock.h"
 #include "planner/detail/gate_checks.h"
+#include "planner/detail/hours_note.h"
 #include "planner/detail/text.h"
 #include "planner/gates.h"
 #include "planner/scavenge/auto_scavenge_stages.h"
@@ -164,12 +164,7 @@ class Strategies {
           "chunks are switched through the servers' interface of redactions, as the policy "
           "consents; each node needs room for its new chunks beside the present ones");
     }
-    if (order_.snapshot.hours && !order_.snapshot.hours->open) {
-      plan_.notes.push_back(
-          fmt::format("closed now ({}); a run waits until {}", order_.snapshot.hours->reason,
-                      order_.snapshot.hours->until ? format_ticks(*order_.snapshot.hours->until)
-                                                   : "further notice"));
-    }
+    add_hours_note(order_.snapshot, plan_.notes);
   }
 
   /// One follower makes the point; then all others work side by side. Each of them keeps serving,

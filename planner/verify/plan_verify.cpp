@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 #include <string_view>
 
-#include "engine/base/clock.h"
+#include "planner/detail/hours_note.h"
 #include "planner/detail/refusal_list.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
@@ -118,11 +118,7 @@ class VerifyPlanning : private RefusalList {
       plan_.notes.push_back(
           fmt::format("not looked at, for want of an agent: {}", fmt::join(blind_, ", ")));
     }
-    if (snapshot_.hours && !snapshot_.hours->open) {
-      plan_.notes.push_back(fmt::format(
-          "closed now ({}); a run waits until {}", snapshot_.hours->reason,
-          snapshot_.hours->until ? format_ticks(*snapshot_.hours->until) : "further notice"));
-    }
+    add_hours_note(snapshot_, plan_.notes);
   }
 
   const ClusterSnapshot& snapshot_;
