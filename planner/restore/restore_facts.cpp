@@ -5,8 +5,15 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/detail/fact_members.h"
+
 namespace verger::planner {
 namespace {
+
+using detail::read_members;
+using detail::written_members;
+
+constexpr std::string_view kRestoreFacts = "facts of a restore";
 
 // Members with their names in JSON: a table for each type.
 constexpr auto kGenerationMembers =
@@ -32,46 +39,6 @@ constexpr auto kNodeMembers =
                std::pair("keepsFormer", &RestoreNode::keeps_former),
                std::pair("room", &RestoreNode::room)};
 
-const std::string* value_in(const Json& json, const std::string& /*type*/) {
-  return json.as_string();
-}
-const bool* value_in(const Json& json, const bool& /*type*/) { return json.as_bool(); }
-const std::int64_t* value_in(const Json& json, const std::int64_t& /*type*/) {
-  return json.as_int();
-}
-
-template <class T, class Members>
-Json written_members(const T& from, const Members& members) {
-  Json::Object out;
-  std::apply(
-      [&](const auto&... each) { (out.insert_or_assign(each.first, from.*(each.second)), ...); },
-      members);
-  return out;
-}
-
-template <class T, class Members>
-Result<T> read_members(const Json& json, const Members& members) {
-  const auto* object = json.as_object();
-  std::string wrong = object == nullptr ? "it" : "";
-  T out;
-  const auto take = [&](const char* name, auto& into) {
-    if (object == nullptr || !object->contains(name)) {
-      return;
-    }
-    if (const auto* value = value_in(object->find(name)->second, into)) {
-      into = *value;
-    } else {
-      wrong = name;
-    }
-  };
-  std::apply([&](const auto&... each) { (take(each.first, out.*(each.second)), ...); }, members);
-  if (!wrong.empty()) {
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("facts of a restore: {} is of another type", wrong)};
-  }
-  return out;
-}
-
 }  // namespace
 
 const RestoreNode* RestoreFacts::find(std::string_view name) const {
@@ -95,20 +62,22 @@ Result<RestoreFacts> parse_restore_facts(const Json& value) {
   constexpr auto kOwnMembers =
       std::make_tuple(std::pair("generationProblem", &RestoreFacts::generation_problem),
                       std::pair("redactions", &RestoreFacts::redactions));
-  VERGER_TRY(const auto whole, read_members<RestoreFacts>(value, kOwnMembers));
+  VERGER_TRY(const auto whole, read_members<RestoreFacts>(value, kOwnMembers, kRestoreFacts));
   out.generation_problem = whole.generation_problem;
   out.redactions = whole.redactions;
   const auto& members = *value.as_object();
   if (const auto found = members.find("generation"); found != members.end()) {
-    VERGER_TRY(out.generation, read_members<RestoreGeneration>(found->second, kGenerationMembers));
+    VERGER_TRY(out.generation,
+               read_members<RestoreGeneration>(found->second, kGenerationMembers, kRestoreFacts));
   }
   if (const auto found = members.find("nodes"); found != members.end()) {
     const auto* list = found->second.as_array();
     if (list == nullptr) {
-      return Error{Errc::kInvalidArgument, "facts of a restore: nodes is of another type"};
+      return Error{Errc::kInvalidArgument,
+                   fmt::format("{}: nodes is of another type", kRestoreFacts)};
     }
     for (const auto& each : *list) {
-      VERGER_TRY(auto node, read_members<RestoreNode>(each, kNodeMembers));
+      VERGER_TRY(auto node, read_members<RestoreNode>(each, kNodeMembers, kRestoreFacts));
       out.nodes.push_back(std::move(node));
     }
   }
