@@ -26,7 +26,7 @@ inline constexpr std::string_view kFollow = "resize_follow";
 inline constexpr std::string_view kLeave = "resize_leave";
 /// Leaves kCommittedValue, and committed_value() of each restored node: from then on nothing is
 /// undone; then kMembersValue of the executor. Parameters: `absent`, `joined`, `left`, `nodes`,
-/// `to`.
+/// `replaces` (those that leave and are gone: kReplacesParameter of the executor), `to`.
 inline constexpr std::string_view kCommit = "resize_commit";
 /// Value of a run: {"at"}.
 inline constexpr std::string_view kCommittedValue = "resize_committed";

@@ -37,8 +37,8 @@ net::awaitable<std::expected<api::OperationStatus, Verdict>> undo_by_agent(
 [[nodiscard]] bool is_seen_stopped(const planner::NodeSnapshot& node);
 /// Why it is not; empty: it is.
 std::string why_not_seen_stopped(const planner::NodeSnapshot* node, const std::string& name);
-/// A node that must not run now, and does: why; empty: there is none. Of scope cluster all nodes
-/// but those of `except`, of scope node the step's own.
+/// A node that must not run now, and does: why; empty: there is none. Of scope cluster it may be
+/// any, of scope node the step's own.
 std::string runs_again(const StepContext& context);
 
 /// Whether the node's log has all that the leader calls committed. A server reports where the last
