@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -32,7 +33,7 @@ struct Scavenged {
   json point;
   bool resumed = false;  ///< what was saved before an interruption is not in the sums
 
-  void take(std::string_view kind, const json& result, bool was_interrupted);
+  void take(std::string_view kind, const json& result, bool interrupted);
 };
 
 void add_number(json& sum, const json& value) {
@@ -41,7 +42,7 @@ void add_number(json& sum, const json& value) {
   }
 }
 
-void Scavenged::take(std::string_view kind, const json& result, bool was_interrupted) {
+void Scavenged::take(std::string_view kind, const json& result, bool interrupted) {
   way = kind == "online_scavenge" ? "online" : kind == "offline_scavenge" ? "offline" : "server";
   point = member(result, "point");
   if (!result.contains("scavenge_id")) {
@@ -56,7 +57,17 @@ void Scavenged::take(std::string_view kind, const json& result, bool was_interru
   add_number(chunks_switched, member(result, "chunks_switched"));
   add_number(space_saved, member(result, "space_saved"));
   add_number(records_removed, member(result, "records_removed"));
-  resumed = resumed || was_interrupted;
+  resumed = resumed || interrupted;
+}
+
+/// An attempt before the one that was done began its work. After "lock_held" chunks may have been
+/// switched: the lock can be lost between two of them.
+bool was_interrupted(const StepState& step) {
+  const auto outcomes = json::parse(step.outcomes, nullptr, false);
+  return std::ranges::any_of(outcomes, [](const json& attempt) {
+    const auto outcome = attempt.value("outcome", std::string());
+    return outcome != "gate_closed" && outcome != "chunk_lock_held";
+  });
 }
 
 /// What the steps of a finished scavenge saw, sorted by what they are about.
@@ -104,8 +115,7 @@ struct Seen {
           lines.push_back(line);
         }
         if (is_scavenge(step)) {
-          const auto outcomes = json::parse(state->second.outcomes, nullptr, false);
-          nodes[step.node].take(step.kind, result, outcomes.is_array() && !outcomes.empty());
+          nodes[step.node].take(step.kind, result, was_interrupted(state->second));
         } else if (step.kind == "compare_digests") {
           compared = result;
         } else if (step.kind == "record_digest") {

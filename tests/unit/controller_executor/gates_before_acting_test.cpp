@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/operations/operation_modules.h"
 #include "engine/base/clock.h"
 #include "tests/support/controller/controller_harness.h"
 
@@ -127,6 +128,22 @@ TEST_F(GatesBeforeActing, AGateThatTheAgentFindsClosedCostsNoAttempt) {
   const auto outcomes = json::parse(step.outcomes);
   ASSERT_EQ(outcomes.size(), 8U);
   EXPECT_EQ(outcomes[0]["outcome"], "gate_closed");
+}
+
+TEST_F(GatesBeforeActing, AnAttemptThatBeganNothingIsNoInterruptionInTheReport) {
+  node("n2").closed_at_last_look = 1;
+  node("n3").chunk_lock_held = 1;
+  node("n1").next_ends = {"Interrupted"};
+  const auto run = start();
+  expect_done(run);
+  std::vector<std::string> interrupted;
+  const auto report = find_operation_module("scavenge")->report(h_.state(run), json());
+  for (const std::string note : report["notes"]) {
+    if (note.contains("was interrupted and resumed")) {
+      interrupted.push_back(note.substr(0, 2));
+    }
+  }
+  EXPECT_THAT(interrupted, ::testing::ElementsAre("n1")) << report["notes"];
 }
 
 // Tournament: certificate expires mid-run.
