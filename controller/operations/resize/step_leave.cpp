@@ -16,6 +16,7 @@ class LeaveStep final : public StepAround {
  public:
   LeaveStep() : StepAround(cluster_restore::make_stop_step()) {}
   [[nodiscard]] std::string_view name() const override { return names::kLeave; }
+  [[nodiscard]] bool can_undo() const override { return true; }
 
   [[nodiscard]] std::string must_stay(const StepContext& context) const override {
     if (is_committed(context)) {

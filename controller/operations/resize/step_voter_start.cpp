@@ -22,6 +22,7 @@ class VoterStartStep final : public StepAround {
  public:
   VoterStartStep() : StepAround(growth::make_join_start_step()) {}
   [[nodiscard]] std::string_view name() const override { return names::kStart; }
+  [[nodiscard]] bool can_undo() const override { return true; }
 
   net::awaitable<Verdict> observe(StepContext context) override {
     auto seen = co_await inner().observe(context);
