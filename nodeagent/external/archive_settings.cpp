@@ -6,11 +6,17 @@
 #include <fmt/format.h>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 namespace verger::external {
 namespace {
 
 constexpr std::array kPackageFiles{"/etc/kurrentdb/kurrentdb.conf",
                                    "/etc/eventstore/eventstore.conf"};
+constexpr std::array kPackageDirectories{"/etc/kurrentdb", "/etc/eventstore"};
+/// In such a directory; with all of its "config", where names end in ".json".
+constexpr std::array kJsonFiles{"kestrelsettings.json", "logconfig.json"};
+constexpr std::array<std::string_view, 3> kSections{"kurrentdb:", "kurrent:", "eventstore:"};
 constexpr std::string_view kSpace = " \t\r";
 
 /// In lower case, without what keys and values are written with in some places only.
@@ -52,7 +58,66 @@ bool enables_on_one_line(std::string_view value) {
   return false;
 }
 
+/// The path of a member below `value` that switches an archive on; empty: none does. `path`: its
+/// own, with ':' at the end.
+std::string enabling_member(const nlohmann::json& value, const std::string& path) {
+  if (value.is_object()) {
+    for (const auto& [name, member] : value.items()) {
+      if (auto found = enabling_member(member, path + name + ":"); !found.empty()) {
+        return found;
+      }
+    }
+    return {};
+  }
+  auto name = bare(path);
+  const auto* section = std::ranges::find_if(
+      kSections, [&](std::string_view each) { return name.starts_with(each); });
+  if (section == kSections.end()) {
+    return {};
+  }
+  name.erase(0, section->size());
+  const bool is_setting = name == "archiver:" || name == "archive:enabled:";
+  const auto text = value.is_string() ? value.get<std::string>() : value.dump();
+  return is_setting && means_true(bare(text)) ? path.substr(0, path.size() - 1) : std::string();
+}
+
+/// The JSON files that a server which is installed in `application` reads.
+Result<std::vector<Path>> json_files(FileSystem& files, const Path& application) {
+  std::vector<Path> directories(kPackageDirectories.begin(), kPackageDirectories.end());
+  if (!application.empty()) {
+    directories.push_back(application);
+  }
+  std::vector<Path> out;
+  for (const auto& directory : directories) {
+    for (const auto* name : kJsonFiles) {
+      out.push_back(directory / name);
+    }
+    auto listed = files.list(directory / "config");
+    if (!listed) {
+      if (listed.error().code == Errc::kNotFound) {
+        continue;
+      }
+      return listed.error();
+    }
+    std::ranges::sort(*listed, {}, &DirectoryEntry::name);
+    for (const auto& entry : *listed) {
+      if (!entry.is_directory && entry.name.ends_with(".json")) {
+        out.push_back(directory / "config" / entry.name);
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace
+
+Result<std::string> archive_in_json(std::string_view text) {
+  const auto parsed = nlohmann::json::parse(text, nullptr, false, /*ignore_comments=*/true);
+  if (parsed.is_discarded()) {
+    return Error{Errc::kCorruption, "it is no JSON"};
+  }
+  return enabling_member(parsed, {});
+}
 
 std::string archive_in_config(std::string_view text) {
   bool in_archive = false;
@@ -103,6 +168,9 @@ std::string archive_problem(FileSystem& files, const std::optional<StartOptions>
         "that either; let the server scavenge itself",
         where, what);
   };
+  const auto unseen = [](const std::string& why) {
+    return fmt::format("whether the server has an archive cannot be seen: {}", why);
+  };
   if (options) {
     if (const auto given = archive_at_start(*options); !given.empty()) {
       return says("", given);
@@ -116,16 +184,28 @@ std::string archive_problem(FileSystem& files, const std::optional<StartOptions>
   } else {
     read.assign(kPackageFiles.begin(), kPackageFiles.end());
   }
-  for (const auto& each : read) {
-    const auto content = read_file(files, each);
-    if (!content && content.error().code != Errc::kNotFound) {
-      return fmt::format("whether the server has an archive cannot be seen: {}",
-                         content.error().message);
+  const auto yaml_files = read.size();
+  const auto more = json_files(files, options ? application_directory(*options) : Path());
+  if (!more) {
+    return unseen(more.error().message);
+  }
+  read.insert(read.end(), more->begin(), more->end());
+  for (std::size_t n = 0; n < read.size(); ++n) {
+    const auto content = read_file(files, read[n]);
+    if (!content && content.error().code == Errc::kNotFound) {
+      continue;
     }
-    if (content) {
-      if (const auto found = archive_in_config(as_text(*content)); !found.empty()) {
-        return says(each.string() + ": ", found);
-      }
+    if (!content) {
+      return unseen(content.error().message);
+    }
+    const auto text = as_text(*content);
+    const auto found =
+        n < yaml_files ? Result<std::string>(archive_in_config(text)) : archive_in_json(text);
+    if (!found) {
+      return unseen(fmt::format("{}: {}", read[n].string(), found.error().message));
+    }
+    if (!found->empty()) {
+      return says(read[n].string() + ": ", *found);
     }
   }
   return {};

@@ -102,6 +102,7 @@ Result<StartOptions> start_options_of(std::int64_t process, const Path& proc) {
   }
   std::error_code unknown;
   out.directory = std::filesystem::read_symlink(directory / "cwd", unknown);
+  out.program = std::filesystem::read_symlink(directory / "exe", unknown);
   return out;
 }
 
@@ -121,6 +122,14 @@ Path config_file_given(const StartOptions& options) {
   }
   const Path path = given ? Path(given->value) : Path();
   return path.empty() || path.is_absolute() ? path : (options.directory / path).lexically_normal();
+}
+
+Path application_directory(const StartOptions& options) {
+  if (options.program.filename() == "dotnet" && !options.arguments.empty() &&
+      options.arguments.front().ends_with(".dll")) {
+    return (options.directory / options.arguments.front()).lexically_normal().parent_path();
+  }
+  return options.program.parent_path();
 }
 
 }  // namespace verger::external

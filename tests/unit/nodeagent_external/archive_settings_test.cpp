@@ -59,5 +59,61 @@ TEST(ArchiveSettings, AreThoseOfTheFileThatTheServerReads) {
   EXPECT_EQ(archive_problem(files, std::nullopt, {}), "");
 }
 
+TEST(ArchiveSettings, AreFoundInTheServersSectionOfAJsonFile) {
+  for (const auto* text : {
+           R"({"KurrentDB": {"Archive": {"Enabled": true}}})",
+           R"({"EventStore": {"archive": {"enabled": "True", "StorageType": "S3"}}})",
+           R"({"KurrentDB:Archive:Enabled": true})",
+           R"({"KurrentDB": {"Archive:Enabled": true}})",
+           "{ // cold data\n  \"KurrentDB\": {\"Archiver\": true /* here */}}",
+       }) {
+    EXPECT_NE(value(archive_in_json(text)), "") << text;
+  }
+  EXPECT_EQ(value(archive_in_json(R"({"KurrentDB": {"Archive": {"Enabled": true}}})")),
+            "KurrentDB:Archive:Enabled");
+  for (const auto* text : {
+           "{}",
+           R"({"Archive": {"Enabled": true}})",
+           R"({"KurrentDB": {"Archive": {"Enabled": false}}})",
+           R"({"KurrentDB": {"Archive": {"S3": {"Enabled": true}}}})",
+           R"({"KurrentDB": {"Connectors": {"Enabled": true}}})",
+           R"({"KurrentDB": {"Archiver": null}})",
+       }) {
+    EXPECT_EQ(value(archive_in_json(text)), "") << text;
+  }
+  EXPECT_EQ(archive_in_json("KurrentDB:\n  Archiver: true\n").error().code, Errc::kCorruption);
+}
+
+TEST(ArchiveSettings, AreReadInTheJsonFilesThatTheServerReads) {
+  const auto on = as_bytes(R"({"KurrentDB": {"Archive": {"Enabled": true}}})");
+  const StartOptions installed{.arguments = {"--config", "/etc/own.conf"},
+                               .program = "/opt/kurrentdb/kurrentd"};
+  for (const Path directory : {"/etc/kurrentdb", "/etc/eventstore", "/opt/kurrentdb"}) {
+    MemoryFileSystem files;
+    ok(files.make_directories("/etc"));
+    ok(write_file_durably(files, "/etc/own.conf", as_bytes("Db: /db\n")));
+    ok(files.make_directories(directory / "config"));
+    ok(write_file_durably(files, directory / "config" / "archive.json.old", on));
+    ok(write_file_durably(files, directory / "archive.json", on));
+    EXPECT_EQ(archive_problem(files, installed, {}), "") << directory;
+    ok(write_file_durably(files, directory / "config" / "archive.json", on));
+    EXPECT_THAT(archive_problem(files, installed, {}),
+                HasSubstr("config/archive.json: KurrentDB:Archive:Enabled"))
+        << directory;
+    ok(write_file_durably(files, directory / "config" / "archive.json", as_bytes("{,")));
+    EXPECT_THAT(archive_problem(files, installed, {}), HasSubstr("cannot be seen")) << directory;
+  }
+}
+
+TEST(ArchiveSettings, OfAServerThatDotnetRunsAreBesideItsAssembly) {
+  EXPECT_EQ(application_directory({.arguments = {"app/KurrentDB.dll", "--dev"},
+                                   .directory = "/srv",
+                                   .program = "/usr/share/dotnet/dotnet"}),
+            "/srv/app");
+  EXPECT_EQ(application_directory({.arguments = {"--dev"}, .program = "/opt/k/kurrentd"}),
+            "/opt/k");
+  EXPECT_EQ(application_directory({}), "");
+}
+
 }  // namespace
 }  // namespace verger::external
