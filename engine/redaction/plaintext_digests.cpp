@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 namespace verger::redaction {
 namespace {
@@ -12,6 +14,11 @@ constexpr std::size_t kLongWindow = 32;
 /// Texts from here on have long windows.
 constexpr std::size_t kLongText = 2 * kLongWindow;
 constexpr unsigned kFilterBits = 20;
+
+constexpr std::string_view kEncodedMagic = "VGRDIGS";
+constexpr std::uint8_t kEncodedVersion = 1;
+constexpr std::size_t kEncodedText = 16;
+constexpr std::size_t kEncodedWindow = 1 + 8 + 4 + 8 + 32;
 
 /// One window of a text.
 struct Window {
@@ -47,7 +54,18 @@ struct WindowSet {
   static std::size_t slot(std::uint64_t hash) {
     return static_cast<std::size_t>(hash >> (64U - kFilterBits));
   }
+  void insert(std::uint64_t hash, const Window& window) {
+    windows.emplace(hash, window);
+    filter[slot(hash)] = true;
+  }
 };
+
+/// A number that the key gives for a purpose.
+std::uint64_t derived_number(const Key256& key, std::uint64_t purpose) {
+  Bytes message;
+  append_le(message, purpose);
+  return load_le<std::uint64_t>(keyed_digest(key, message).data());
+}
 
 }  // namespace
 
@@ -57,6 +75,21 @@ struct PlaintextDigests::State {
   std::uint64_t factor = 1;
   std::array<WindowSet, 2> sets{};
   std::vector<TextFacts> texts{};
+
+  /// The rolling hash is as secret as the key, and derived from it.
+  explicit State(const Key256& its_key) : key(its_key) {
+    for (std::size_t n = 0; n < byte_values.size(); ++n) {
+      byte_values[n] = derived_number(key, n);
+    }
+    factor = derived_number(key, byte_values.size()) | 1U;
+    sets[0].size = kShortWindow;
+    sets[1].size = kLongWindow;
+    for (auto& set : sets) {
+      for (std::size_t n = 0; n < set.size; ++n) {
+        set.out_factor *= factor;
+      }
+    }
+  }
 
   [[nodiscard]] std::uint64_t value_of(std::byte byte) const {
     return byte_values[std::to_integer<std::size_t>(byte)];
@@ -70,21 +103,9 @@ struct PlaintextDigests::State {
   }
 };
 
-PlaintextDigests::PlaintextDigests(Random& random) : state_(std::make_unique<State>()) {
-  State& s = *state_;
-  s.key = random_key(random);
-  for (auto& value : s.byte_values) {
-    value = random.next();
-  }
-  s.factor = random.next() | 1U;
-  s.sets[0].size = kShortWindow;
-  s.sets[1].size = kLongWindow;
-  for (auto& set : s.sets) {
-    for (std::size_t n = 0; n < set.size; ++n) {
-      set.out_factor *= s.factor;
-    }
-  }
-}
+PlaintextDigests::PlaintextDigests(Random& random)
+    : state_(std::make_unique<State>(random_key(random))) {}
+PlaintextDigests::PlaintextDigests(std::unique_ptr<State> state) : state_(std::move(state)) {}
 PlaintextDigests::~PlaintextDigests() = default;
 PlaintextDigests::PlaintextDigests(PlaintextDigests&&) noexcept = default;
 PlaintextDigests& PlaintextDigests::operator=(PlaintextDigests&&) noexcept = default;
@@ -102,10 +123,8 @@ bool PlaintextDigests::add(ByteView text) {
     if (repeats(window)) {
       return;
     }
-    const auto hash = s.hash(window);
-    set.windows.emplace(
-        hash, Window{.text = number, .offset = offset, .digest = keyed_digest(s.key, window)});
-    set.filter[WindowSet::slot(hash)] = true;
+    set.insert(s.hash(window),
+               {.text = number, .offset = offset, .digest = keyed_digest(s.key, window)});
     ++facts.windows;
   };
   std::size_t at = 0;
@@ -122,6 +141,88 @@ std::size_t PlaintextDigests::text_count() const { return state_->texts.size(); 
 std::size_t PlaintextDigests::searchable_count() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(state_->texts, [](const auto& text) { return text.windows > 0; }));
+}
+
+Bytes PlaintextDigests::encode() const {
+  const State& s = *state_;
+  Bytes out;
+  append_bytes(out, as_bytes(kEncodedMagic));
+  append_le(out, kEncodedVersion);
+  append_bytes(out, s.key);
+  append_le(out, static_cast<std::uint32_t>(s.texts.size()));
+  for (const auto& text : s.texts) {
+    append_le(out, text.size);
+    append_le(out, text.windows);
+  }
+  append_le(out, static_cast<std::uint32_t>(s.sets[0].windows.size() + s.sets[1].windows.size()));
+  for (std::uint8_t n = 0; n < s.sets.size(); ++n) {
+    for (const auto& [hash, window] : s.sets.at(n).windows) {
+      append_le(out, n);
+      append_le(out, hash);
+      append_le(out, static_cast<std::uint32_t>(window.text));
+      append_le(out, window.offset);
+      append_bytes(out, window.digest);
+    }
+  }
+  append_bytes(out, sha256(out));
+  return out;
+}
+
+Result<PlaintextDigests> PlaintextDigests::decode(ByteView bytes) {
+  const Error damaged{Errc::kCorruption, "digests of texts: damaged"};
+  const auto head = kEncodedMagic.size() + sizeof(kEncodedVersion);
+  Sha256Digest check{};
+  if (bytes.size() < head + sizeof(Key256) + check.size() ||
+      as_text(bytes.first(kEncodedMagic.size())) != kEncodedMagic) {
+    return damaged;
+  }
+  if (load_le<std::uint8_t>(bytes.data() + kEncodedMagic.size()) != kEncodedVersion) {
+    return Error{Errc::kUnsupported, "digests of texts: of another version"};
+  }
+  auto rest = bytes.first(bytes.size() - check.size());
+  if (!same_bytes(sha256(rest), bytes.last(check.size()))) {
+    return damaged;
+  }
+  rest = rest.subspan(head);
+  Key256 key{};
+  std::ranges::copy(rest.first(key.size()), key.begin());
+  rest = rest.subspan(key.size());
+  auto state = std::make_unique<State>(key);
+  // How many entries follow; nullopt: there are not as many bytes.
+  const auto count = [&rest](std::size_t size) -> std::optional<std::uint32_t> {
+    if (rest.size() < sizeof(std::uint32_t)) {
+      return std::nullopt;
+    }
+    const auto entries = load_le<std::uint32_t>(rest.data());
+    rest = rest.subspan(sizeof(entries));
+    return rest.size() / size >= entries ? std::optional(entries) : std::nullopt;
+  };
+  const auto texts = count(kEncodedText);
+  for (std::uint32_t n = 0; texts && n < *texts; ++n) {
+    state->texts.push_back({.size = load_le<std::uint64_t>(rest.data()),
+                            .windows = load_le<std::uint64_t>(rest.data() + 8)});
+    rest = rest.subspan(kEncodedText);
+  }
+  const auto windows = texts ? count(kEncodedWindow) : std::nullopt;
+  std::vector<std::uint64_t> windows_of(state->texts.size());
+  for (std::uint32_t n = 0; windows && n < *windows; ++n) {
+    const auto set = load_le<std::uint8_t>(rest.data());
+    const auto hash = load_le<std::uint64_t>(rest.data() + 1);
+    Window window{.text = load_le<std::uint32_t>(rest.data() + 9),
+                  .offset = load_le<std::uint64_t>(rest.data() + 13)};
+    std::ranges::copy(rest.subspan(21, window.digest.size()), window.digest.begin());
+    rest = rest.subspan(kEncodedWindow);
+    if (set >= state->sets.size() || window.text >= state->texts.size() ||
+        window.offset > state->texts[window.text].size) {
+      return damaged;
+    }
+    ++windows_of[window.text];
+    state->sets.at(set).insert(hash, window);
+  }
+  const bool whole = windows && rest.empty() &&
+                     std::ranges::equal(windows_of, state->texts, {}, {}, &TextFacts::windows);
+  return whole ? Result<PlaintextDigests>(PlaintextDigests(std::move(state)))
+               : Result<PlaintextDigests>(damaged);
 }
 
 /// Windows are found at the place in the file where their text would begin; those of one such place

@@ -9,6 +9,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/cipher.h"
 #include "engine/base/random.h"
+#include "engine/base/result.h"
 
 namespace verger::redaction {
 
@@ -27,13 +28,14 @@ struct Occurrence {
 
 /// What is kept of texts so that they can be found later without having them: of each a few windows
 /// of 32 bytes (8 in texts below 64 bytes), side by side and one at its end, and of each window an
-/// HMAC-SHA-256 and a rolling hash, both with a random key that lives as long as the object.
+/// HMAC-SHA-256 and a rolling hash, both with one random key.
 ///
 /// Every occurrence of a whole text is found, and in longer texts every part of 63 bytes or more
 /// (from 32 bytes on by chance). Windows that repeat one byte or two are left out: files are full
 /// of them. The bytes are searched as they are: other encodings of a text (compressed, escaped,
-/// Base64) are other texts. Key and digests together can be tried against guessed texts; they are
-/// to stay in memory. Immutable once filled; then safe from any thread.
+/// Base64) are other texts. Key and digests together can be tried against guessed texts: what
+/// encode() gives is a secret, to be kept no longer than a search needs it. Immutable once filled;
+/// then safe from any thread.
 class PlaintextDigests {
  public:
   explicit PlaintextDigests(Random& random);
@@ -47,9 +49,16 @@ class PlaintextDigests {
   [[nodiscard]] std::size_t text_count() const;
   [[nodiscard]] std::size_t searchable_count() const;
 
+  /// Key and digests, for a search after this process has ended. Format:
+  /// docs/formats/noted-texts.md.
+  [[nodiscard]] Bytes encode() const;
+  /// Errors: kUnsupported (another version), kCorruption.
+  static Result<PlaintextDigests> decode(ByteView bytes);
+
  private:
   friend class PlaintextScanner;
   struct State;
+  explicit PlaintextDigests(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

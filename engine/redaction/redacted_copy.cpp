@@ -5,6 +5,7 @@
 
 #include "engine/log/chunk.h"
 #include "engine/redaction/detail/chunk_copy.h"
+#include "engine/redaction/detail/chunk_digests.h"
 #include "engine/redaction/leftovers.h"
 #include "engine/redaction/record_blanking.h"
 
@@ -81,9 +82,17 @@ struct RedactedCopyJob::State {
   RedactedCopy made{};
   std::shared_ptr<const log::Chunk> source{};
   std::unique_ptr<detail::ChunkCopy> copy{};
+  std::unique_ptr<detail::ChunkDigests> digests{};  ///< once all is copied and checked
 
+  /// A copy that was not finished is of no use.
+  ~State() {
+    if (digests != nullptr) {
+      copy->remove();
+    }
+  }
   Result<std::vector<BytePatch>> patches();
   Result<void> start(std::vector<BytePatch> changes);
+  Result<void> check_copy();
   Result<void> finish();
 };
 
@@ -103,8 +112,18 @@ Result<StepOutcome> RedactedCopyJob::step(Budget /*budget*/) {
     VERGER_RETURN_IF_ERROR(state.start(std::move(changes)));
     return StepOutcome{};
   }
-  VERGER_TRY(const bool copied, state.copy->step(kBytesPerCopyStep));
-  if (!copied) {
+  if (state.digests == nullptr) {
+    VERGER_TRY(const bool copied, state.copy->step(kBytesPerCopyStep));
+    if (copied) {
+      VERGER_RETURN_IF_ERROR(state.check_copy());
+    }
+    return StepOutcome{};
+  }
+  const auto digested = state.digests->step(kBytesPerCopyStep);
+  if (!digested) {
+    return digested.error();
+  }
+  if (!*digested) {
     return StepOutcome{};
   }
   VERGER_RETURN_IF_ERROR(state.finish());
@@ -132,7 +151,7 @@ Result<void> RedactedCopyJob::State::start(std::vector<BytePatch> changes) {
   return {};
 }
 
-Result<void> RedactedCopyJob::State::finish() {
+Result<void> RedactedCopyJob::State::check_copy() {
   made.md5_before = source->footer()->md5;
   VERGER_TRY(made.md5_after, copy->finish());
   for (const auto& place : request.records) {
@@ -141,6 +160,19 @@ Result<void> RedactedCopyJob::State::finish() {
       return checked;
     }
   }
+  auto copied = log::Chunk::open_completed(files, copy->path());
+  if (!copied) {
+    copy->remove();
+    return copied.error();
+  }
+  digests = std::make_unique<detail::ChunkDigests>(source, *std::move(copied));
+  return {};
+}
+
+Result<void> RedactedCopyJob::State::finish() {
+  made.digest_before = digests->before();
+  made.digest_after = digests->after();
+  digests.reset();
   // A switch renames it: its name has to be there before.
   if (auto synced = files.sync_directory(request.directory); !synced) {
     copy->remove();

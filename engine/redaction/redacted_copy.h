@@ -36,6 +36,8 @@ struct RedactedCopy {
   std::uint64_t file_size = 0;
   Md5Digest md5_before{};
   Md5Digest md5_after{};
+  Sha256Digest digest_before{};  ///< over the records, as in RedactedChunk
+  Sha256Digest digest_after{};
 };
 
 /// Copies one chunk file, beside the node that has it open, to `<guid>.redact.tmp` with the records

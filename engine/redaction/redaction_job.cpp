@@ -5,12 +5,17 @@
 
 #include "engine/base/failpoint.h"
 #include "engine/redaction/detail/chunk_copy.h"
+#include "engine/redaction/detail/chunk_digests.h"
 #include "engine/redaction/record_blanking.h"
 
 namespace verger::redaction {
 namespace {
 
 constexpr std::uint64_t kBytesPerStep = 4ULL << 20U;
+
+Result<StepOutcome> to_step(Result<void> outcome) {
+  return outcome ? Result<StepOutcome>(StepOutcome{}) : std::move(outcome).error();
+}
 
 }  // namespace
 
@@ -29,12 +34,21 @@ struct RedactionJob::State {
   std::uint64_t copied_before = 0;  ///< bytes of the chunks before
   std::shared_ptr<const log::Chunk> source{};
   std::unique_ptr<detail::ChunkCopy> copy{};
+  Md5Digest md5_of_copy{};
+  std::unique_ptr<detail::ChunkDigests> digests{};  ///< once all is copied and checked
 
+  /// A copy that was not switched in is of no use.
+  ~State() {
+    if (digests != nullptr) {
+      copy->remove();
+    }
+  }
   Result<void> prepare();
   Result<void> check_space() const;
   Result<void> start_chunk();
   Result<std::vector<BytePatch>> patches();
-  Result<void> finish_chunk();
+  Result<void> finish_copy();
+  Result<void> switch_chunk();
   Result<void> check_copy(const log::Chunk& copied) const;
   Result<void> finish();
 };
@@ -77,12 +91,16 @@ Result<StepOutcome> RedactionJob::step(Budget /*budget*/) {
     }
     VERGER_RETURN_IF_ERROR(s.start_chunk());
   }
-  VERGER_TRY(const bool copied, s.copy->step(kBytesPerStep));
-  s.progress.bytes_done = s.copied_before + s.copy->copied();
-  if (copied) {
-    VERGER_RETURN_IF_ERROR(s.finish_chunk());
+  if (s.digests == nullptr) {
+    VERGER_TRY(const bool copied, s.copy->step(kBytesPerStep));
+    s.progress.bytes_done = s.copied_before + s.copy->copied();
+    return copied ? to_step(s.finish_copy()) : StepOutcome{};
   }
-  return StepOutcome{};
+  const auto digested = s.digests->step(kBytesPerStep);
+  if (!digested) {
+    return digested.error();
+  }
+  return *digested ? to_step(s.switch_chunk()) : StepOutcome{};
 }
 
 Result<void> RedactionJob::State::prepare() {
@@ -151,16 +169,20 @@ Result<std::vector<BytePatch>> RedactionJob::State::patches() {
   return all;
 }
 
-Result<void> RedactionJob::State::finish_chunk() {
-  VERGER_TRY(const auto md5, copy->finish());
-  const auto written = std::move(copy);
-  {
-    VERGER_TRY(const auto copied, log::Chunk::open_completed(files, written->path()));
-    if (auto checked = check_copy(*copied); !checked) {
-      written->remove();
-      return checked;
-    }
+Result<void> RedactionJob::State::finish_copy() {
+  VERGER_TRY(md5_of_copy, copy->finish());
+  VERGER_TRY(const auto copied, log::Chunk::open_completed(files, copy->path()));
+  if (auto checked = check_copy(*copied); !checked) {
+    copy->remove();
+    return checked;
   }
+  digests = std::make_unique<detail::ChunkDigests>(source, copied);
+  return {};
+}
+
+Result<void> RedactionJob::State::switch_chunk() {
+  const auto written = std::move(copy);
+  const auto read = std::move(digests);
   VERGER_FAILPOINT("redaction.before-switch");
   auto switched = log.switch_in_chunk(written->path());
   if (!switched) {
@@ -172,7 +194,9 @@ Result<void> RedactionJob::State::finish_chunk() {
                   .to = (*switched)->path().filename().string(),
                   .records = plan.chunks[next].records.size(),
                   .md5_before = source->footer()->md5,
-                  .md5_after = md5});
+                  .md5_after = md5_of_copy,
+                  .digest_before = read->before(),
+                  .digest_after = read->after()});
   copied_before += source->file_size();
   source.reset();  // the last that has the former file: it is removed now
   VERGER_RETURN_IF_ERROR(files.sync_directory(log.directory()));

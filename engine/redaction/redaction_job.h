@@ -30,6 +30,9 @@ struct RedactedChunk {
   std::size_t records = 0;
   Md5Digest md5_before{};
   Md5Digest md5_after{};
+  /// Over the records (detail/chunk_digests.h): the same on nodes that have the same ones.
+  Sha256Digest digest_before{};
+  Sha256Digest digest_after{};
 };
 
 /// Carries out a plan, on a log that is open for writing: nothing else writes to it. One chunk file

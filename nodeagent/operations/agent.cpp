@@ -18,6 +18,7 @@
 #include "nodeagent/operations/digests.h"
 #include "nodeagent/operations/facts.h"
 #include "nodeagent/operations/file_store.h"
+#include "nodeagent/operations/redaction/noted_texts.h"
 #include "nodeagent/operations/resize/server_config_file.h"
 
 namespace verger::agent {
@@ -143,6 +144,7 @@ class Agent::Impl {
       co_return problem(400, "bad_request", "chunksBelow must be the number of a chunk");
     }
     runner_->digests().forget_old();
+    runner_->noted_texts().collect();
     if (file_store_) {
       file_store_->collect();
     }

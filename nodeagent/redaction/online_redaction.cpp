@@ -204,7 +204,9 @@ net::awaitable<Result<void>> redact_chunk(std::shared_ptr<Work> work, std::strin
                                    .to = {},
                                    .records = copy.blanked,
                                    .md5_before = copy.md5_before,
-                                   .md5_after = copy.md5_after}};
+                                   .md5_after = copy.md5_after,
+                                   .digest_before = copy.digest_before,
+                                   .digest_after = copy.digest_after}};
   for (const auto& place : places) {
     begun.positions.insert(place.position);
     work->done.insert(place.position);

@@ -12,6 +12,7 @@
 #include "nodeagent/operations/drill/drill_operation.h"
 #include "nodeagent/operations/heal/heal_filter_operation.h"
 #include "nodeagent/operations/last_look.h"
+#include "nodeagent/operations/redaction/noted_texts.h"
 #include "nodeagent/operations/redaction/redaction_operations.h"
 #include "nodeagent/operations/resize/size_operations.h"
 #include "nodeagent/operations/restore/restore_operations.h"
@@ -66,6 +67,12 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
               options_.request_deadline),
       digests_(environment_.jobs, tasks_, environment_.clock, environment_.files,
                options_.journal.parent_path()),
+      noted_texts_(std::make_shared<NotedTextStore>(
+          options_.journal.parent_path() / "redaction",
+          NotedTextStore::Environment{.files = environment_.files,
+                                      .clock = environment_.clock,
+                                      .log = environment_.log,
+                                      .make_private = environment_.make_private})),
       lost_streams_({.jobs = environment_.jobs,
                      .clock = environment_.clock,
                      .timers = environment_.timers,
@@ -91,7 +98,7 @@ OperationRunner::OperationRunner(AgentOptions options, AgentEnvironment environm
   for (auto& kind : restore_operations(repositories)) {
     add_kind(std::move(kind));
   }
-  for (auto& kind : redaction_operations()) {
+  for (auto& kind : redaction_operations(noted_texts_)) {
     add_kind(std::move(kind));
   }
   for (auto& kind : size_operations(config)) {
@@ -108,6 +115,7 @@ void OperationRunner::add_kind(std::unique_ptr<Operation> kind) {
 }
 
 void OperationRunner::start() {
+  noted_texts_->collect();
   auto unfinished = journal_->unfinished();
   if (!unfinished) {
     environment_.log.error("the agent's journal cannot be read",
@@ -465,6 +473,9 @@ bool OperationRunner::store_outcome(const OperationRecord& record) {
                          {"error", record.status.error}});
   running_.erase(record.request.id);
   controls_.erase(record.request.id);
+  if (record.status.state == api::OperationState::kDone) {
+    forget_texts(*noted_texts_, record);
+  }
   return true;
 }
 

@@ -19,6 +19,7 @@
 namespace verger::agent {
 
 class CertificateDesk;
+class NotedTextStore;
 class ServerConfigFile;
 
 using RunningOperation = std::shared_ptr<OperationRecord>;
@@ -66,6 +67,7 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   [[nodiscard]] OperationJournal& journal() { return *journal_; }
   [[nodiscard]] Permits& permits() { return permits_; }
   [[nodiscard]] Digests& digests() { return digests_; }
+  [[nodiscard]] NotedTextStore& noted_texts() { return *noted_texts_; }
   [[nodiscard]] std::int64_t lost_streams() const { return lost_streams_.count(); }
 
  private:
@@ -111,6 +113,7 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   client::NodeClient client_;
   std::map<std::string, std::unique_ptr<Operation>> kinds_;
   Digests digests_;
+  std::shared_ptr<NotedTextStore> noted_texts_;
   LostStreamsWatch lost_streams_;
   std::map<std::string, RunningOperation> running_;
   std::map<std::string, std::shared_ptr<JobControl>> controls_;  ///< of the running ones

@@ -20,11 +20,12 @@ constexpr redaction::RedactionConsent kConsent{.skip_missing = true, .remove_lef
 }  // namespace
 
 OfflineRedactionJob::OfflineRedactionJob(external::OfflineServer& server,
-                                         std::vector<redaction::ListedRedaction> list)
+                                         std::vector<redaction::ListedRedaction> list,
+                                         std::shared_ptr<NotedTextStore> store)
     : server_(server),
       machine_(server.machine()),
       list_(std::move(list)),
-      texts_(machine_.random) {}
+      texts_(std::move(store), list_, machine_.random, machine_.log) {}
 
 Result<StepOutcome> OfflineRedactionJob::step(Budget budget) {
   switch (phase_) {
@@ -82,11 +83,9 @@ Result<void> OfflineRedactionJob::make_plan() {
     VERGER_TRY(const auto database, open_for_reading(server_.place(), machine_));
     VERGER_TRY(plan_, redaction::plan_redaction(machine_.files, *database, {.listed = list_}));
     VERGER_RETURN_IF_ERROR(redaction::check_plan(plan_, kConsent));
-    VERGER_RETURN_IF_ERROR(note_texts(database->transaction_log(), plan_, texts_, result_));
+    VERGER_RETURN_IF_ERROR(texts_.note(database->transaction_log(), plan_, result_));
+    VERGER_FAILPOINT("agent.redaction.noted");
   }
-  result_.records = plan_.records.size();
-  result_.already = plan_.records.size() - plan_.to_do();
-  result_.missing = plan_.missing;
   for (const auto& leftover : plan_.leftovers) {
     result_.removed.push_back(leftover.name);
   }
@@ -112,7 +111,6 @@ Result<void> OfflineRedactionJob::begin_blanking() {
 
 Result<void> OfflineRedactionJob::end_blanking() {
   result_.chunks = blanking_->chunks();
-  result_.blanked = blanking_->progress().records_done;
   // Closed before the search: nothing of ours holds a former file open.
   blanking_.reset();
   log_.reset();
@@ -122,13 +120,15 @@ Result<void> OfflineRedactionJob::end_blanking() {
 }
 
 void OfflineRedactionJob::begin_searching() {
-  if (texts_.searchable_count() == 0) {
+  // Also those that an attempt which was killed has blanked.
+  result_.blanked = result_.records - result_.already;
+  if (!texts_.can_search()) {
     phase_ = Phase::kDone;
     return;
   }
   const auto& place = server_.place();
   search_ = std::make_unique<redaction::PlaintextSearchJob>(
-      machine_.files, texts_, std::vector<Path>{place.database, place.index_directory()});
+      machine_.files, texts_.digests(), std::vector<Path>{place.database, place.index_directory()});
   phase_ = Phase::kSearching;
 }
 
@@ -146,6 +146,8 @@ Result<void> OfflineRedactionJob::end_searching() {
                                                   server_.place().database.string(), now.to_do(),
                                                   plan_.records.size())};
     }
+    result_.read_blank = now.records.size();
+    texts_.complete_chunks(database->transaction_log(), result_);
   }
   keep_found(files, result_);
   for (const auto& directory : {server_.place().database, server_.place().index_directory()}) {

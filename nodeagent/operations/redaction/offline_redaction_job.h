@@ -8,19 +8,19 @@
 #include "engine/redaction/redaction_job.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/jobs/paced_job.h"
+#include "nodeagent/operations/redaction/noted_texts.h"
 #include "nodeagent/operations/redaction/redaction_result.h"
 
 namespace verger::agent {
 
 /// Redacts in the files of a stopped server what a list names: plan, note the texts, blank, search
-/// all files, read the records again. The texts are kept as keyed digests, in memory, while the job
-/// lives. Errors: kRefused (obstacles, records that are others here, a pending truncation: nothing
-/// was changed), the engine's.
+/// all files, read the records again. Errors: kRefused (obstacles, records that are others here, a
+/// pending truncation: nothing was changed), the engine's.
 class OfflineRedactionJob final : public MeteredJob {
  public:
-  /// `server` outlives the job.
-  OfflineRedactionJob(external::OfflineServer& server,
-                      std::vector<redaction::ListedRedaction> list);
+  /// `server` outlives the job; `store`: NotedTexts.
+  OfflineRedactionJob(external::OfflineServer& server, std::vector<redaction::ListedRedaction> list,
+                      std::shared_ptr<NotedTextStore> store);
   Result<StepOutcome> step(Budget budget) override;
   [[nodiscard]] JobProgress progress() const override;
   /// Once it is done.
@@ -38,7 +38,7 @@ class OfflineRedactionJob final : public MeteredJob {
   external::OfflineServer& server_;
   external::OfflineMachine machine_;
   std::vector<redaction::ListedRedaction> list_;
-  redaction::PlaintextDigests texts_;
+  NotedTexts texts_;
   redaction::RedactionPlan plan_{};
   std::unique_ptr<log::TransactionLog> log_;
   std::unique_ptr<redaction::RedactionJob> blanking_;

@@ -5,6 +5,7 @@
 
 #include "nodeagent/operations/backup/scavenge_absence.h"
 #include "nodeagent/operations/jobs/stopped_server_operation.h"
+#include "nodeagent/operations/redaction/noted_texts.h"
 #include "nodeagent/operations/redaction/offline_redaction_job.h"
 #include "nodeagent/operations/redaction/redaction_look.h"
 #include "nodeagent/operations/redaction/redaction_operations.h"
@@ -19,6 +20,8 @@ constexpr const char* kRedacted = "redacted";  // in the memory: the job's resul
 /// Done once the job has read every record as redacted; that it did is in the memory.
 class OfflineRedactionOperation final : public StoppedServerOperation {
  public:
+  explicit OfflineRedactionOperation(std::shared_ptr<NotedTextStore> texts)
+      : texts_(std::move(texts)) {}
   [[nodiscard]] std::string_view kind() const override { return "offline_redaction"; }
 
  protected:
@@ -48,7 +51,7 @@ class OfflineRedactionOperation final : public StoppedServerOperation {
                                                const OperationRecord& record) override {
     VERGER_TRY(auto list, list_in(record));
     return std::shared_ptr<MeteredJob>(
-        std::make_shared<OfflineRedactionJob>(*node.offline, std::move(list)));
+        std::make_shared<OfflineRedactionJob>(*node.offline, std::move(list), texts_));
   }
 
   void keep_result(const MeteredJob& job, json& memory) override {
@@ -66,15 +69,18 @@ class OfflineRedactionOperation final : public StoppedServerOperation {
   }
 
   [[nodiscard]] std::string_view left_in_the_middle() const override {
-    return "the agent ended in the middle; the next attempt finishes what is left, but the texts "
-           "of what is redacted already are no longer known";
+    return "the agent ended in the middle; the next attempt finishes what is left, and searches "
+           "for all of the texts";
   }
+
+ private:
+  std::shared_ptr<NotedTextStore> texts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Operation> make_offline_redaction_operation() {
-  return std::make_unique<OfflineRedactionOperation>();
+std::unique_ptr<Operation> make_offline_redaction_operation(std::shared_ptr<NotedTextStore> texts) {
+  return std::make_unique<OfflineRedactionOperation>(std::move(texts));
 }
 
 }  // namespace verger::agent

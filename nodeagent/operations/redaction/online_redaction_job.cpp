@@ -54,8 +54,12 @@ Result<void> add_stamps(FileSystem& files, const Path& directory, int depth,
 
 OnlineRedactionJob::OnlineRedactionJob(external::DatabasePlace place,
                                        const external::OfflineMachine& machine,
-                                       std::vector<redaction::ListedRedaction> list)
-    : place_(std::move(place)), machine_(machine), list_(std::move(list)), texts_(machine.random) {
+                                       std::vector<redaction::ListedRedaction> list,
+                                       std::shared_ptr<NotedTextStore> store)
+    : place_(std::move(place)),
+      machine_(machine),
+      list_(std::move(list)),
+      texts_(std::move(store), list_, machine_.random, machine_.log) {
   result_.online = true;
 }
 
@@ -168,10 +172,7 @@ Result<void> OnlineRedactionJob::look() {
   if (std::exchange(noted_, true)) {
     return {};
   }
-  VERGER_RETURN_IF_ERROR(note_texts(database->transaction_log(), plan_, texts_, result_));
-  result_.records = plan_.records.size();
-  result_.already = plan_.records.size() - plan_.to_do();
-  result_.missing = plan_.missing;
+  VERGER_RETURN_IF_ERROR(texts_.note(database->transaction_log(), plan_, result_));
   VERGER_FAILPOINT("agent.online-redaction.noted");
   return {};
 }
@@ -198,8 +199,8 @@ Result<void> OnlineRedactionJob::begin_round() {
   if (!first) {
     places.wanted = [this](const Path& path) { return in_round_.contains(path); };
   }
-  search_ =
-      std::make_unique<redaction::PlaintextSearchJob>(machine_.files, texts_, std::move(places));
+  search_ = std::make_unique<redaction::PlaintextSearchJob>(machine_.files, texts_.digests(),
+                                                            std::move(places));
   return {};
 }
 
@@ -251,6 +252,8 @@ Result<void> OnlineRedactionJob::read_again() {
                  fmt::format("{}: {} of {} events do not read as redacted",
                              place_.database.string(), now.to_do(), now.records.size())};
   }
+  result_.read_blank = now.records.size();
+  texts_.complete_chunks(database->transaction_log(), result_);
   keep_found(files, result_);
   VERGER_FAILPOINT("agent.online-redaction.searched");
   return {};
@@ -277,8 +280,8 @@ Result<void> OnlineRedactionJob::list_held() {
       places.files.push_back(file.open_as);
     }
   }
-  search_ =
-      std::make_unique<redaction::PlaintextSearchJob>(machine_.files, texts_, std::move(places));
+  search_ = std::make_unique<redaction::PlaintextSearchJob>(machine_.files, texts_.digests(),
+                                                            std::move(places));
   return {};
 }
 

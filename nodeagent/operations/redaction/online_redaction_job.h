@@ -10,19 +10,20 @@
 #include "nodeagent/external/online_access.h"
 #include "nodeagent/operations/jobs/paced_job.h"
 #include "nodeagent/operations/redaction/held_files.h"
+#include "nodeagent/operations/redaction/noted_texts.h"
 #include "nodeagent/operations/redaction/redaction_result.h"
 
 namespace verger::agent {
 
 /// The work of an online redaction that needs no calls of the server, in parts: each is begun, then
-/// driven until step() says that it is done. Between them nothing runs. What is read of the events
-/// is kept as keyed digests, in memory, while the job lives. Errors: kRefused (obstacles, records
-/// that are others here: nothing was changed), the engine's.
+/// driven until step() says that it is done. Between them nothing runs. Errors: kRefused
+/// (obstacles, records that are others here: nothing was changed), the engine's.
 class OnlineRedactionJob final : public MeteredJob {
  public:
-  /// What `machine` refers to outlives the job.
+  /// What `machine` refers to outlives the job; `store`: NotedTexts.
   OnlineRedactionJob(external::DatabasePlace place, const external::OfflineMachine& machine,
-                     std::vector<redaction::ListedRedaction> list);
+                     std::vector<redaction::ListedRedaction> list,
+                     std::shared_ptr<NotedTextStore> store);
 
   /// Finds the records of the list in the server's files. The first time, their texts are noted.
   void begin_look() { phase_ = Phase::kLook; }
@@ -42,7 +43,7 @@ class OnlineRedactionJob final : public MeteredJob {
   [[nodiscard]] std::vector<redaction::EventName> events() const;
   [[nodiscard]] std::set<LogPosition> positions() const;
   [[nodiscard]] bool metadata() const;
-  [[nodiscard]] bool has_texts() const { return texts_.searchable_count() > 0; }
+  [[nodiscard]] bool has_texts() const { return texts_.can_search(); }
   [[nodiscard]] const std::vector<std::string>& held() const { return result_.held; }
   RedactionResult& result() { return result_; }
   [[nodiscard]] const RedactionResult& result() const { return result_; }
@@ -64,7 +65,7 @@ class OnlineRedactionJob final : public MeteredJob {
   external::DatabasePlace place_;
   external::OfflineMachine machine_;
   std::vector<redaction::ListedRedaction> list_;
-  redaction::PlaintextDigests texts_;
+  NotedTexts texts_;
   redaction::RedactionPlan plan_{};
   bool noted_ = false;
   std::unique_ptr<redaction::PlaintextSearchJob> search_;

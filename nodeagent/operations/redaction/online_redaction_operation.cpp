@@ -8,6 +8,7 @@
 #include "engine/base/failpoint.h"
 #include "nodeagent/external/online_access.h"
 #include "nodeagent/operations/jobs/beside_server_operation.h"
+#include "nodeagent/operations/redaction/noted_texts.h"
 #include "nodeagent/operations/redaction/online_redaction_job.h"
 #include "nodeagent/operations/redaction/redaction_look.h"
 #include "nodeagent/operations/redaction/redaction_operations.h"
@@ -101,6 +102,8 @@ net::awaitable<Result<HeldLock>> wait_for_lock(LocalNode node,
 
 class OnlineRedactionOperation final : public BesideServerOperation {
  public:
+  explicit OnlineRedactionOperation(std::shared_ptr<NotedTextStore> texts)
+      : texts_(std::move(texts)) {}
   [[nodiscard]] std::string_view kind() const override { return "online_redaction"; }
   [[nodiscard]] std::vector<std::string_view> parameters() const override {
     return {kListMember, kLockDeadline, kThrottleParameter, kBytesParameter};
@@ -130,7 +133,7 @@ class OnlineRedactionOperation final : public BesideServerOperation {
     }
     VERGER_TRY(auto asked, online_redaction_parameters_of(record));
     return std::shared_ptr<MeteredJob>(std::make_shared<OnlineRedactionJob>(
-        node.online->place(), node.online->machine(), std::move(asked.list)));
+        node.online->place(), node.online->machine(), std::move(asked.list), texts_));
   }
 
   net::awaitable<Result<void>> run(LocalNode node, std::shared_ptr<MeteredJob> job,
@@ -267,12 +270,14 @@ class OnlineRedactionOperation final : public BesideServerOperation {
       co_await back_off.wait(node.control);
     }
   }
+
+  std::shared_ptr<NotedTextStore> texts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Operation> make_online_redaction_operation() {
-  return std::make_unique<OnlineRedactionOperation>();
+std::unique_ptr<Operation> make_online_redaction_operation(std::shared_ptr<NotedTextStore> texts) {
+  return std::make_unique<OnlineRedactionOperation>(std::move(texts));
 }
 
 }  // namespace verger::agent

@@ -104,12 +104,13 @@ std::unique_ptr<Operation> make_redaction_check_operation() {
   return std::make_unique<RedactionCheckOperation>();
 }
 
-std::vector<std::unique_ptr<Operation>> redaction_operations() {
+std::vector<std::unique_ptr<Operation>> redaction_operations(
+    const std::shared_ptr<NotedTextStore>& texts) {
   std::vector<std::unique_ptr<Operation>> out;
   out.push_back(make_redaction_check_operation());
-  out.push_back(make_offline_redaction_operation());
-  out.push_back(make_online_redaction_operation());
-  out.push_back(make_restored_redaction_operation());
+  out.push_back(make_offline_redaction_operation(texts));
+  out.push_back(make_online_redaction_operation(texts));
+  out.push_back(make_restored_redaction_operation(texts));
   return out;
 }
 

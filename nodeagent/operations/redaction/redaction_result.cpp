@@ -13,29 +13,26 @@ using nlohmann::json;
 /// Of files with findings, so many are named; the others are counted.
 constexpr std::size_t kMostNamed = 50;
 
-void note_text(ByteView text, redaction::PlaintextDigests& digests, RedactionResult& into) {
-  if (text.empty()) {
-    return;
-  }
-  const bool searchable = digests.add(text);
-  into.unsearchable += searchable ? 0U : 1U;
-  into.texts += searchable ? 1U : 0U;
-}
-
 }  // namespace
 
 json to_json(const RedactionResult& result) {
   auto chunks = json::array();
   for (const auto& chunk : result.chunks) {
-    chunks.push_back({{"from", chunk.from},
-                      {"to", chunk.to},
-                      {"records", chunk.records},
-                      {"md5Before", to_hex(chunk.md5_before)},
-                      {"md5After", to_hex(chunk.md5_after)}});
+    json shown{{"from", chunk.from},
+               {"to", chunk.to},
+               {"records", chunk.records},
+               {"md5Before", to_hex(chunk.md5_before)},
+               {"md5After", to_hex(chunk.md5_after)}};
+    if (chunk.digest_after != Sha256Digest{}) {  // else an attempt that was killed has replaced it
+      shown["digestBefore"] = to_hex(chunk.digest_before);
+      shown["digestAfter"] = to_hex(chunk.digest_after);
+    }
+    chunks.push_back(std::move(shown));
   }
   return {{"records", result.records},
           {"blanked", result.blanked},
           {"already", result.already},
+          {"readBlank", result.read_blank},
           {"missing", result.missing},
           {"chunks", std::move(chunks)},
           {"removed", result.removed},
@@ -51,26 +48,6 @@ json to_json(const RedactionResult& result) {
           {"changing", result.changing},
           {"heldSearched", result.held_searched},
           {"proven", result.searched_files > 0 && result.found.empty() && result.held.empty()}};
-}
-
-Result<void> note_texts(const log::TransactionLog& log, const redaction::RedactionPlan& plan,
-                        redaction::PlaintextDigests& digests, RedactionResult& into) {
-  Bytes buffer;
-  for (const auto& planned : plan.records) {
-    if (planned.already) {
-      continue;
-    }
-    VERGER_TRY(const auto record, log.read(planned.position, buffer));
-    const auto* prepare = record.prepare();
-    if (prepare == nullptr) {
-      continue;
-    }
-    note_text(prepare->data, digests, into);
-    if (planned.metadata) {
-      note_text(prepare->metadata, digests, into);
-    }
-  }
-  return {};
 }
 
 void keep_found(const std::vector<redaction::SearchedFile>& files, RedactionResult& into) {

@@ -7,7 +7,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "engine/log/transaction_log.h"
 #include "engine/redaction/plaintext_search_job.h"
 #include "engine/redaction/redaction_job.h"
 
@@ -18,6 +17,7 @@ struct RedactionResult {
   std::size_t records = 0;                         ///< of the list, that the node has
   std::size_t blanked = 0;                         ///< by this job
   std::size_t already = 0;                         ///< before
+  std::size_t read_blank = 0;                      ///< that read as blank at the end
   std::vector<std::string> missing{};              ///< of the list, that the node does not have
   std::vector<redaction::RedactedChunk> chunks{};  ///< files that were replaced
   std::vector<std::string> removed{};              ///< files beside the live ones
@@ -39,11 +39,6 @@ struct RedactionResult {
 /// JSON object: the members in camelCase, a chunk as {"from", "to", "records", "md5Before",
 /// "md5After"}, and "proven": a text was searched for, and none was found or may be held.
 nlohmann::json to_json(const RedactionResult& result);
-
-/// Reads the records of the plan that are not blanked yet, once, and keeps them as digests alone.
-/// Errors: those of reading.
-Result<void> note_texts(const log::TransactionLog& log, const redaction::RedactionPlan& plan,
-                        redaction::PlaintextDigests& digests, RedactionResult& into);
 
 /// Into `found`: the files that are not clean, each with how often or why.
 void keep_found(const std::vector<redaction::SearchedFile>& files, RedactionResult& into);

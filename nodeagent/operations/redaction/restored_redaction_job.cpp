@@ -6,17 +6,30 @@
 
 #include "engine/base/failpoint.h"
 #include "engine/log/chunk.h"
+#include "engine/redaction/found_in_events.h"
 #include "nodeagent/operations/redaction/redaction_look.h"
 
 namespace verger::agent {
 
 RestoredRedactionJob::RestoredRedactionJob(external::OfflineServer& server,
-                                           std::vector<redaction::ListedRedaction> list)
-    : place_(server.place()), machine_(server.machine()), list_(std::move(list)) {}
+                                           std::vector<redaction::ListedRedaction> list,
+                                           std::shared_ptr<NotedTextStore> store)
+    : place_(server.place()),
+      machine_(server.machine()),
+      list_(std::move(list)),
+      texts_(std::move(store), list_, machine_.random, machine_.log) {}
 
 JobProgress RestoredRedactionJob::progress() const {
   if (!planned_) {
     return {.phase = "finding the events"};
+  }
+  if (search_ != nullptr) {
+    const auto done = static_cast<std::int64_t>(search_->bytes_done());
+    return {.phase = "searching for what is left",
+            .done = done,
+            .total = static_cast<std::int64_t>(search_->bytes_total()),
+            .unit = "bytes",
+            .bytes = done};
   }
   return {.phase = "redacting",
           .done = static_cast<std::int64_t>(next_),
@@ -25,16 +38,15 @@ JobProgress RestoredRedactionJob::progress() const {
 }
 
 Result<StepOutcome> RestoredRedactionJob::step(Budget budget) {
-  const auto more = StepOutcome{.kind = StepOutcome::Kind::kMore};
   if (!planned_) {
     VERGER_RETURN_IF_ERROR(make_plan());
     planned_ = true;
-    return more;
+    return StepOutcome{.kind = StepOutcome::Kind::kMore};
   }
-  if (next_ == copies_.size()) {
-    VERGER_RETURN_IF_ERROR(check_all());
-    return StepOutcome{.kind = StepOutcome::Kind::kDone};
-  }
+  return next_ < copies_.size() ? copy(budget) : search(budget);
+}
+
+Result<StepOutcome> RestoredRedactionJob::copy(Budget budget) {
   if (copying_ == nullptr) {
     copying_ = std::make_unique<redaction::RedactedCopyJob>(machine_.files, machine_.random,
                                                             copies_[next_]);
@@ -44,12 +56,28 @@ Result<StepOutcome> RestoredRedactionJob::step(Budget budget) {
     VERGER_RETURN_IF_ERROR(end_copy());
     ++next_;
   }
-  return more;
+  return StepOutcome{.kind = StepOutcome::Kind::kMore};
 }
 
-Result<redaction::RedactionPlan> RestoredRedactionJob::find() {
-  VERGER_TRY(const auto database, open_for_reading(place_, machine_));
-  return redaction::plan_redaction(machine_.files, *database, {.listed = list_});
+/// No server runs: nothing writes to the files meanwhile.
+Result<StepOutcome> RestoredRedactionJob::search(Budget budget) {
+  // Also those that an attempt which was killed has blanked.
+  result_.blanked = result_.records - result_.already - active_;
+  if (!texts_.can_search()) {
+    VERGER_RETURN_IF_ERROR(check_all({}));
+    return StepOutcome{.kind = StepOutcome::Kind::kDone};
+  }
+  if (search_ == nullptr) {
+    search_ = std::make_unique<redaction::PlaintextSearchJob>(
+        machine_.files, texts_.digests(),
+        std::vector<Path>{place_.database, place_.index_directory()});
+  }
+  VERGER_TRY(const auto outcome, search_->step(budget));
+  if (outcome.kind == StepOutcome::Kind::kDone) {
+    result_.searched_bytes = search_->bytes_done();
+    VERGER_RETURN_IF_ERROR(check_all(search_->take_files()));
+  }
+  return outcome;
 }
 
 Result<void> RestoredRedactionJob::make_plan() {
@@ -67,10 +95,17 @@ Result<void> RestoredRedactionJob::make_plan() {
   if (!result_.removed.empty()) {
     VERGER_RETURN_IF_ERROR(machine_.files.sync_directory(place_.database));
   }
-  result_.records = plan.records.size();
-  result_.already = plan.records.size() - plan.to_do();
-  result_.missing = plan.missing;
-  result_.found = plan.refused;
+  for (const auto& each : plan.refused) {
+    result_.found.push_back(fmt::format("not redacted again: {}", each));
+  }
+  VERGER_RETURN_IF_ERROR(take_copies(database->transaction_log(), plan));
+  VERGER_RETURN_IF_ERROR(texts_.note(database->transaction_log(), plan, result_));
+  VERGER_FAILPOINT("agent.restored-redaction.noted");
+  return {};
+}
+
+Result<void> RestoredRedactionJob::take_copies(const log::TransactionLog& log,
+                                               const redaction::RedactionPlan& plan) {
   Bytes buffer;
   for (const auto& chunk : plan.chunks) {
     redaction::CopyRequest copy{
@@ -79,12 +114,13 @@ Result<void> RestoredRedactionJob::make_plan() {
       const auto& record = plan.records[index];
       if (chunk.active) {
         result_.found.push_back(
-            fmt::format("{} is in {}, which is still written to: scavenge the cluster, which "
-                        "completes it, and redact the event again",
+            fmt::format("not redacted again: {} is in {}, which is still written to: scavenge the "
+                        "cluster, which completes it, and redact the event again",
                         redaction::name_of(record.stream, record.number), chunk.file));
+        ++active_;
         continue;
       }
-      VERGER_TRY(const auto read, database->transaction_log().read(record.position, buffer));
+      VERGER_TRY(const auto read, log.read(record.position, buffer));
       copy.records.push_back({.event = {.stream = record.stream, .number = record.number},
                               .position = record.position,
                               .file_offset = read.file_offset});
@@ -119,26 +155,37 @@ Result<void> RestoredRedactionJob::end_copy() {
   VERGER_FAILPOINT("agent.restored-redaction.renamed");
   VERGER_RETURN_IF_ERROR(machine_.files.remove(place_.database / former));
   VERGER_RETURN_IF_ERROR(machine_.files.sync_directory(place_.database));
-  result_.blanked += copy.blanked;
   result_.chunks.push_back({.from = former,
                             .to = next,
                             .records = copy.blanked,
                             .md5_before = copy.md5_before,
-                            .md5_after = copy.md5_after});
+                            .md5_after = copy.md5_after,
+                            .digest_before = copy.digest_before,
+                            .digest_after = copy.digest_after});
   VERGER_FAILPOINT("agent.restored-redaction.switched");
   return {};
 }
 
-Result<void> RestoredRedactionJob::check_all() {
-  VERGER_TRY(const auto now, find());
+/// What a reader of the server would find at each of the list's positions, and in which events the
+/// search has found something.
+Result<void> RestoredRedactionJob::check_all(std::vector<redaction::SearchedFile> searched) {
+  VERGER_TRY(const auto database, open_for_reading(place_, machine_));
+  VERGER_TRY(const auto now,
+             redaction::plan_redaction(machine_.files, *database, {.listed = list_}));
   std::size_t to_do = 0;
   for (const auto& chunk : now.chunks) {
     to_do += chunk.active ? 0 : chunk.records.size();
   }
-  return to_do == 0 ? Result<void>()
-                    : Result<void>(Error{Errc::kCorruption,
-                                         fmt::format("{}: {} events do not read as redacted",
-                                                     place_.database.string(), to_do)});
+  if (to_do > 0) {
+    return Error{Errc::kCorruption, fmt::format("{}: {} events do not read as redacted",
+                                                place_.database.string(), to_do)};
+  }
+  result_.read_blank = now.records.size() - now.to_do();
+  texts_.complete_chunks(database->transaction_log(), result_);
+  result_.searched_files = searched.size();
+  VERGER_RETURN_IF_ERROR(redaction::name_events(database->transaction_log(), searched));
+  keep_found(searched, result_);
+  return {};
 }
 
 }  // namespace verger::agent

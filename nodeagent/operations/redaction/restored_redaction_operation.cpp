@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/operations/jobs/job_operation.h"
+#include "nodeagent/operations/redaction/noted_texts.h"
 #include "nodeagent/operations/redaction/redaction_look.h"
 #include "nodeagent/operations/redaction/redaction_operations.h"
 #include "nodeagent/operations/redaction/restored_redaction_job.h"
@@ -13,6 +14,8 @@ namespace {
 
 class RestoredRedactionOperation final : public JobOperation {
  public:
+  explicit RestoredRedactionOperation(std::shared_ptr<NotedTextStore> texts)
+      : texts_(std::move(texts)) {}
   [[nodiscard]] std::string_view kind() const override { return "restored_redaction"; }
   [[nodiscard]] std::vector<std::string_view> parameters() const override { return {kListMember}; }
   [[nodiscard]] bool works_on_files() const override { return true; }
@@ -32,7 +35,7 @@ class RestoredRedactionOperation final : public JobOperation {
     if (node.offline->kept_stopped_by().empty()) {
       VERGER_CO_RETURN_IF_ERROR(node.offline->keep_stopped("operation " + record.request.id, {}));
     }
-    co_return std::make_shared<RestoredRedactionJob>(*node.offline, std::move(list));
+    co_return std::make_shared<RestoredRedactionJob>(*node.offline, std::move(list), texts_);
   }
   net::awaitable<Result<void>> run(LocalNode node, std::shared_ptr<MeteredJob> job,
                                    const OperationRecord& /*record*/) override {
@@ -43,12 +46,16 @@ class RestoredRedactionOperation final : public JobOperation {
     return to_json(dynamic_cast<const RestoredRedactionJob&>(job).result())
         .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
+
+ private:
+  std::shared_ptr<NotedTextStore> texts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Operation> make_restored_redaction_operation() {
-  return std::make_unique<RestoredRedactionOperation>();
+std::unique_ptr<Operation> make_restored_redaction_operation(
+    std::shared_ptr<NotedTextStore> texts) {
+  return std::make_unique<RestoredRedactionOperation>(std::move(texts));
 }
 
 }  // namespace verger::agent

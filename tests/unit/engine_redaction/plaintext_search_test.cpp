@@ -71,6 +71,34 @@ TEST_F(PlaintextSearch, FindsATextAtAnyOffsetAndInPiecesOfAnySize) {
   }
 }
 
+TEST_F(PlaintextSearch, FindsTheSameAfterItsDigestsWereKeptElsewhere) {
+  const auto little = noise(20, 21);
+  const auto much = noise(400, 22);
+  ASSERT_TRUE(digests.add(as_bytes(little)));
+  ASSERT_FALSE(digests.add(as_bytes("short")));
+  ASSERT_TRUE(digests.add(as_bytes(much)));
+  const auto file = noise(50, 1) + little + noise(9, 2) + much.substr(100, 200);
+  const auto before = scan(file, 100).occurrences;
+  ASSERT_THAT(before, SizeIs(2));
+  const auto kept = digests.encode();
+  EXPECT_EQ(as_text(kept).find(little.substr(0, 8)), std::string_view::npos);
+  digests = value(PlaintextDigests::decode(kept));
+  EXPECT_EQ(digests.text_count(), 3U);
+  EXPECT_EQ(digests.searchable_count(), 2U);
+  EXPECT_EQ(scan(file, 100).occurrences, before);
+}
+
+TEST_F(PlaintextSearch, RefusesDigestsOfWhichAnyByteIsAnother) {
+  ASSERT_TRUE(digests.add(as_bytes(noise(70, 23))));
+  const auto kept = digests.encode();
+  for (std::size_t n = 0; n < kept.size(); ++n) {
+    auto damaged = kept;
+    damaged[n] ^= std::byte{1};
+    EXPECT_FALSE(PlaintextDigests::decode(damaged)) << n;
+    EXPECT_FALSE(PlaintextDigests::decode(ByteView(kept).first(n))) << n;
+  }
+}
+
 TEST_F(PlaintextSearch, FindsEveryPartOf63BytesOfALongText) {
   const auto text = noise(400, 4);
   ASSERT_TRUE(digests.add(as_bytes(text)));

@@ -79,6 +79,16 @@ class ARedaction : public ::testing::Test {
                                        {.events = {value(redaction::parse_event_name(event))}}));
     return redaction::encode_list(plan.to_list());
   }
+  /// As verger-db digest computes it.
+  [[nodiscard]] std::string first_chunk_digest() const {
+    const auto read = value(test::open_to_read(posix_file_system(), database()));
+    const auto& log = read->transaction_log();
+    streams::DigestJob job(*read, log.chunks().front()->end_position(), test::kTestTime,
+                           {.readable = false});
+    while (value(job.step({})).kind != StepOutcome::Kind::kDone) {
+    }
+    return to_hex(job.digest().chunks.front());
+  }
   [[nodiscard]] std::vector<std::string> files_with_secret() const {
     return test::files_with(posix_file_system(), database(), kSecret);
   }
@@ -117,6 +127,7 @@ class ARedaction : public ::testing::Test {
 
 TEST_F(ARedaction, StopsTheServerBlanksSearchesAndStartsIt) {
   const auto list = list_of("0@customer-7");
+  const auto before = first_chunk_digest();
   const auto status = run("offline_redaction", {{"list", list}});
   ASSERT_EQ(status.value("state", ""), "done") << status;
   EXPECT_EQ(done(), "stop\nstart\n");
@@ -126,6 +137,9 @@ TEST_F(ARedaction, StopsTheServerBlanksSearchesAndStartsIt) {
   EXPECT_EQ(result["texts"], 1);
   ASSERT_EQ(result["chunks"].size(), 1U);
   EXPECT_NE(result["chunks"][0]["md5Before"], result["chunks"][0]["md5After"]);
+  EXPECT_EQ(result["chunks"][0]["digestBefore"], before);
+  EXPECT_EQ(result["chunks"][0]["digestAfter"], first_chunk_digest());
+  EXPECT_NE(before, first_chunk_digest());
   EXPECT_GT(result["searchedFiles"], 3);
   EXPECT_EQ(list_of("0@customer-7"), list) << "the digest is that of the redacted record";
   // The other customer has the same text, and is not redacted: the search finds it, in an event's

@@ -261,6 +261,18 @@ class AnOnlineRedaction : public AgentFixture {
     return test::files_with(host_.disk(), "/db", text);
   }
 
+  /// What the agent keeps of the texts.
+  std::vector<std::string> noted_files() {
+    std::vector<std::string> out;
+    const auto there = host_.disk().exists("/agent/redaction");
+    if (there && *there) {
+      for (const auto& entry : value(host_.disk().list("/agent/redaction"))) {
+        out.push_back(entry.name);
+      }
+    }
+    return out;
+  }
+
   CopiedNode node_{"/db"};
   SeededRandom random_{7};
   ModelServer server_{.files = host_.disk()};

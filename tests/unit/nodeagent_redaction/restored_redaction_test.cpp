@@ -21,6 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr std::string_view kAgain = "Erika Mustermann, Heidestrasse 17, 51147 Koeln, born 1964";
+constexpr std::string_view kUnlisted = "Alan Turing, Adlington Road 43, Wilmslow, born 1912-06-23";
 
 RestoreCase* dying_case = nullptr;  // NOLINT: of one test at a time
 std::string dies_again_at;          // NOLINT
@@ -40,7 +41,7 @@ class RestoredFiles : public ::testing::Test {
     for (int i = 0; i < 25; ++i) {
       builder.write("stream", 2, 400);
     }
-    builder.write("customer-8", {event_with(builder, kAgain)});  // in the active chunk
+    builder.write("customer-8", {event_with(builder, kUnlisted)});  // in the active chunk
     end_ = builder.database().transaction_log().checkpoints().chaser;
     builder.close();
     for (const auto& entry : value(of_.host_.disk().list("/db"))) {
@@ -86,8 +87,8 @@ class RestoredFiles : public ::testing::Test {
     }
     return redaction::encode_list(value(test::plan(of_.host_.disk(), "/db", request)).to_list());
   }
-  std::vector<std::string> files_with_text() {
-    return test::files_with(of_.host_.disk(), "/db", kAgain);
+  std::vector<std::string> files_with_text(std::string_view text = kAgain) {
+    return test::files_with(of_.host_.disk(), "/db", text);
   }
 
   RestoreCase of_;
@@ -101,8 +102,13 @@ TEST_F(RestoredFiles, AreRedactedAndStayAsTheRestoreLeftThem) {
   ASSERT_EQ(status.value("state", ""), "done") << status;
   EXPECT_EQ(status["result"]["blanked"], 1);
   EXPECT_EQ(status["result"]["found"], json::array());
+  EXPECT_EQ(status["result"]["texts"], 1);
+  EXPECT_EQ(status["result"]["readBlank"], 1);
+  EXPECT_GT(status["result"]["searchedFiles"], 3);
+  EXPECT_EQ(status["result"]["proven"], true) << status;
   EXPECT_EQ(status["result"]["chunks"][0]["to"], "chunk-000000.000001");
-  EXPECT_EQ(files_with_text().size(), 1U) << "the one that is not listed";
+  EXPECT_THAT(files_with_text(), IsEmpty());
+  EXPECT_EQ(files_with_text(kUnlisted).size(), 1U) << "the one that is not listed";
   EXPECT_EQ(value(log::pending_truncation(of_.host_.disk(), "/db")), end_)
       << "the server's to carry out";
   EXPECT_FALSE(of_.running);
@@ -117,6 +123,29 @@ TEST_F(RestoredFiles, SayWhatCannotBeRedactedYet) {
   EXPECT_EQ(status["result"]["blanked"], 1);
   ASSERT_EQ(status["result"]["found"].size(), 1U);
   EXPECT_THAT(status["result"]["found"][0].get<std::string>(), HasSubstr("still written to"));
+  EXPECT_EQ(status["result"]["proven"], false);
+}
+
+TEST_F(RestoredFiles, ThatAreBlankAlreadyAreReadAndNotSearched) {
+  const auto list = list_of({"0@customer-7"});
+  of_.running = false;
+  ASSERT_EQ(of_.run("restored_redaction", {{"list", list}}).value("state", ""), "done");
+  const auto status = of_.run("restored_redaction", {{"list", list}});
+  ASSERT_EQ(status.value("state", ""), "done") << status;
+  EXPECT_EQ(status["result"]["already"], 1);
+  EXPECT_EQ(status["result"]["readBlank"], 1);
+  EXPECT_EQ(status["result"]["searchedFiles"], 0);
+  EXPECT_EQ(status["result"]["proven"], false) << "no text is known";
+}
+
+TEST_F(RestoredFiles, ACopyOfTheTextBesideTheChunksIsFound) {
+  const auto list = list_of({"0@customer-7"});
+  ok(write_file_durably(of_.host_.disk(), "/db/kept-by-hand", as_bytes(kAgain)));
+  of_.running = false;
+  const auto status = of_.run("restored_redaction", {{"list", list}});
+  ASSERT_EQ(status.value("state", ""), "done") << status;
+  EXPECT_EQ(status["result"]["proven"], false);
+  EXPECT_THAT(status["result"]["found"].dump(), HasSubstr("/db/kept-by-hand"));
 }
 
 TEST_F(RestoredFiles, OfAnotherHistoryAreLeftAndNamed) {
@@ -135,7 +164,7 @@ TEST_F(RestoredFiles, AreLeftAloneWhileTheServerRuns) {
   const auto status = of_.run("restored_redaction", {{"list", list}});
   EXPECT_EQ(status.value("state", ""), "failed");
   EXPECT_THAT(status.value("error", ""), HasSubstr("has to be stopped first"));
-  EXPECT_EQ(files_with_text().size(), 2U);
+  EXPECT_EQ(files_with_text().size(), 1U);
 }
 
 class RestoredFilesAtDeath : public RestoredFiles,
@@ -154,12 +183,15 @@ TEST_P(RestoredFilesAtDeath, AreRedactedByTheNextAgent) {
   of_.open();
   const auto status = of_.ended(id);
   ASSERT_EQ(status.value("state", ""), "done") << status;
-  EXPECT_EQ(files_with_text().size(), 1U);
+  EXPECT_THAT(files_with_text(), IsEmpty());
+  EXPECT_EQ(status["result"]["blanked"], 1) << status;
+  EXPECT_EQ(status["result"]["proven"], true) << "what the former agent had noted was searched for";
   EXPECT_EQ(value(log::pending_truncation(of_.host_.disk(), "/db")), end_);
 }
 
 INSTANTIATE_TEST_SUITE_P(AtEachStep, RestoredFilesAtDeath,
-                         ::testing::Values("agent.restored-redaction.copied",
+                         ::testing::Values("agent.restored-redaction.noted",
+                                           "agent.restored-redaction.copied",
                                            "agent.restored-redaction.renamed",
                                            "agent.restored-redaction.switched"),
                          [](const auto& each) {
