@@ -31,6 +31,8 @@ class BlobReader {
  public:
   virtual ~BlobReader() = default;
   [[nodiscard]] virtual std::uint64_t size() const = 0;
+  /// What reading all of it transfers: another size where the store compresses.
+  [[nodiscard]] virtual std::uint64_t stored_size() const { return size(); }
   /// Errors: kIo; kCorruption when the content ends before.
   virtual Result<void> read_exact(std::uint64_t offset, MutableBytes into) const = 0;
 };

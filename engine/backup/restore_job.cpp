@@ -78,7 +78,8 @@ struct RestoreJob::State {
   std::vector<std::size_t> waiting;  ///< of files_to_place, the next one last
   std::vector<FileRestore> running;
   Monotonic copy_began{};
-  bool to_choose = false;  ///< where tables come from, once all else is copied
+  std::uint64_t transferred = 0;  ///< from the store since then
+  bool to_choose = false;         ///< where tables come from, once all else is copied
   std::string choice;
   std::optional<detail::IndexFromLog> index;
 
@@ -251,6 +252,7 @@ struct RestoreJob::State {
       }
       progress.done += running[i].take_done();
       if (*outcomes[i]) {
+        transferred += running[i].stored_size();
         VERGER_FAILPOINT("restore.after-file");
         running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
       }
@@ -270,10 +272,13 @@ struct RestoreJob::State {
 
   Result<void> choose_index() {
     to_choose = false;
-    const detail::CopyMeasured copied{
-        .bytes = progress.done - resumed,
-        .seconds = std::chrono::duration<double>(clock.monotonic() - copy_began).count(),
-        .left = bytes_of(waiting)};
+    std::vector<NewFile> tables;
+    for (const auto i : waiting) {
+      tables.push_back(files_to_place[i]);
+    }
+    const auto seconds = std::chrono::duration<double>(clock.monotonic() - copy_began).count();
+    VERGER_TRY(const auto left, detail::stored_bytes(store, tables));
+    const detail::CopyMeasured copied{.bytes = transferred, .seconds = seconds, .left = left};
     VERGER_TRY(auto chosen, detail::choose_index(disk, place, manifest, copied, clock, random));
     choice = std::move(chosen.text);
     log.info("the restored index", {{"backup", manifest.id}, {"choice", choice}});

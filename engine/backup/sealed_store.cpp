@@ -20,9 +20,10 @@ std::string sealed_name_of(std::string_view document) {
 class OpenedBlob final : public BlobReader {
  public:
   /// `where`: for messages.
-  OpenedBlob(detail::SealedReader reader, std::string where)
-      : reader_(std::move(reader)), where_(std::move(where)) {}
+  OpenedBlob(detail::SealedReader reader, std::uint64_t stored_size, std::string where)
+      : reader_(std::move(reader)), stored_size_(stored_size), where_(std::move(where)) {}
   [[nodiscard]] std::uint64_t size() const override { return reader_.size(); }
+  [[nodiscard]] std::uint64_t stored_size() const override { return stored_size_; }
   Result<void> read_exact(std::uint64_t offset, MutableBytes into) const override {
     const auto read = reader_.read_exact(offset, into);
     return read ? read : read.error().within(where_);
@@ -30,6 +31,7 @@ class OpenedBlob final : public BlobReader {
 
  private:
   detail::SealedReader reader_;
+  std::uint64_t stored_size_;
   std::string where_;
 };
 
@@ -140,7 +142,7 @@ Result<std::unique_ptr<BlobReader>> SealedStore::open_stored(const Sha256Digest&
   if (!reader) {
     return reader.error().within(where());
   }
-  return std::make_unique<OpenedBlob>(*std::move(reader), where());
+  return std::make_unique<OpenedBlob>(*std::move(reader), size, where());
 }
 
 Result<std::optional<std::uint64_t>> SealedStore::blob_size(const Sha256Digest& digest) {

@@ -28,6 +28,8 @@ class FileRestore {
   /// Goes on with up to `most` bytes, at least a block; true once it is done. Errors: kCorruption
   /// (another SHA-256), kNoSpace, kIo, the store's.
   Result<bool> step(std::uint64_t most);
+  /// What copying all of it transfers from the store.
+  [[nodiscard]] std::uint64_t stored_size() const { return content_ ? content_->stored_size() : 0; }
   /// Bytes since the last call.
   [[nodiscard]] std::uint64_t take_done() { return at_ - std::exchange(counted_, at_); }
 

@@ -56,6 +56,17 @@ bool is_index_table(const BackedUpFile& file) {
          file.kind == FileKind::kBloomFilter;
 }
 
+Result<std::uint64_t> stored_bytes(BlobStore& store, std::span<const NewFile> files) {
+  std::uint64_t sum = 0;
+  for (const auto& file : files) {
+    if (!file.content) {
+      VERGER_TRY(const auto blob, store.open_blob(file.entry.sha256));
+      sum += blob->stored_size();
+    }
+  }
+  return sum;
+}
+
 IndexFromLog::IndexFromLog(FileSystem& disk, Path directory,
                            std::unique_ptr<log::TransactionLog> log, LogPosition end, Clock& clock,
                            Random& random)

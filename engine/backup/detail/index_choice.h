@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
+#include "engine/backup/blob_store.h"
 #include "engine/backup/detail/restore_place.h"
 #include "engine/backup/manifest.h"
 #include "engine/base/clock.h"
@@ -42,12 +44,15 @@ class IndexFromLog {
   std::unique_ptr<index::IndexRebuildJob> job_;
 };
 
-/// Of everything but the tables.
+/// Of everything but the tables. Bytes are those that the repository has: compression makes log and
+/// tables smaller by different factors.
 struct CopyMeasured {
   std::uint64_t bytes = 0;  ///< copied by this process
   double seconds = 0;
-  std::uint64_t left = 0;  ///< bytes of the tables
+  std::uint64_t left = 0;  ///< of the tables
 };
+/// Of these files as they are stored. Errors: those of BlobStore::open_blob().
+Result<std::uint64_t> stored_bytes(BlobStore& store, std::span<const NewFile> files);
 
 struct IndexChoice {
   bool from_log = false;

@@ -4,6 +4,7 @@
 
 #include "engine/backup/detail/index_choice.h"
 #include "tests/unit/engine_backup/backup_case.h"
+#include "tests/unit/engine_backup/sealed_case.h"
 
 namespace verger::backup {
 namespace {
@@ -122,6 +123,45 @@ TEST_F(RestoredIndex, IsChosenByWhatBothTake) {
     ok(run_to_end(job));
   }
   expect_whole();
+}
+
+TEST_F(RestoredIndex, IsChosenByWhatTheRepositoryHasToTransfer) {
+  const auto sealed = sealed_store(backup.disk, backup.random, Compression::kZstd, std::nullopt);
+  auto repository = value(Repository::open(*sealed, Repository::Create::kIfMissing));
+  BackupJob copy(backup.disk, repository, backup.options(SourceState::kStopped), backup.clock,
+                 backup.random, null_log());
+  ok(run_to_end(copy));
+  // Of tables and of the rest: as files, and as they are stored.
+  std::array<std::uint64_t, 2> bytes{};
+  std::array<std::uint64_t, 2> stored{};
+  for (const auto& file : copy.manifest().files) {
+    const std::size_t which = detail::is_index_table(file) ? 0 : 1;
+    bytes.at(which) += file.size;
+    stored.at(which) += value(sealed->open_blob(file.sha256))->stored_size();
+  }
+  const auto part = [](const auto& of) {
+    return static_cast<double>(of[0]) / static_cast<double>(of[1]);
+  };
+  const auto factor = part(stored) / part(bytes);
+  ASSERT_TRUE(factor > 1.5 || factor < 1 / 1.5) << factor;
+
+  RestoreOptions how;
+  how.directory = "/target";
+  how.index_from = IndexSource::kFaster;
+  RestoreJob job(backup.disk, *sealed, copy.manifest(), how, backup.clock, backup.random,
+                 null_log());
+  int seconds = 0;
+  while (job.index_choice().empty()) {
+    value(job.step({.units = 1}));
+    backup.clock.advance_seconds(1);
+    ++seconds;
+  }
+  constexpr std::string_view kBefore = "takes about ";
+  const auto at = job.index_choice().find(kBefore);
+  ASSERT_NE(at, std::string::npos) << job.index_choice();
+  EXPECT_NEAR(std::stod(job.index_choice().substr(at + kBefore.size())), seconds * part(stored),
+              0.2 * seconds * part(stored));
+  ok(run_to_end(job));
 }
 
 TEST_F(RestoredIndex, IsWholeWhereverThePowerGoesWhileItIsMade) {
