@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -179,6 +181,26 @@ Result<RepositoryConfig> repository_config_of(FileSystem& files, std::string_vie
   RepositoryConfig config;
   config.location = given;
   return config;
+}
+
+Result<void> refuse_inside(const RepositoryConfig& config, std::span<const Path> directories) {
+  const auto plain = [](const Path& path) {
+    std::error_code failed;
+    auto out = std::filesystem::weakly_canonical(std::filesystem::absolute(path), failed);
+    return (failed ? std::filesystem::absolute(path).lexically_normal() : out) / "";
+  };
+  for (const auto& directory : directories) {
+    if (!config.is_object_store() &&
+        plain(config.location).native().starts_with(plain(directory).native())) {
+      return Error{
+          Errc::kRefused,
+          fmt::format("{}: this repository is in the database's directory {}: what destroys "
+                      "the database would destroy its backups; name another place, best on "
+                      "another machine",
+                      config.location, directory.string())};
+    }
+  }
+  return {};
 }
 
 }  // namespace verger::backup

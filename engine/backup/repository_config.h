@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -42,5 +43,9 @@ Result<RepositoryConfig> read_repository_config(FileSystem& files, const Path& f
 /// ("NAME.json"). Of an s3:// location, endpoint, region and CA file are what the environment of
 /// the AWS tools says. Errors: as of read_repository_config().
 Result<RepositoryConfig> repository_config_of(FileSystem& files, std::string_view given);
+
+/// kRefused where the repository is in one of these directories of a database, whether by its path
+/// or through links: what destroys the database would destroy its backups.
+Result<void> refuse_inside(const RepositoryConfig& config, std::span<const Path> directories);
 
 }  // namespace verger::backup

@@ -1,3 +1,4 @@
+#include <array>
 #include <filesystem>
 #include <thread>
 
@@ -6,6 +7,7 @@
 
 #include "engine/backup/backup_job.h"
 #include "engine/backup/disk_snapshots.h"
+#include "engine/backup/repository_config.h"
 #include "engine/base/database_files.h"
 #include "engine/tool/backup_command.h"
 #include "engine/tool/detail/backup_text.h"
@@ -146,6 +148,9 @@ Result<int> copy_database(ToolContext& tool, const CreateBackupArguments& argume
   options.whole_log = arguments.whole_log;
   options.lanes = static_cast<std::size_t>(arguments.threads);
 
+  VERGER_TRY(const auto config, backup::repository_config_of(tool.files, arguments.repository));
+  VERGER_RETURN_IF_ERROR(backup::refuse_inside(
+      config, std::array<Path, 2>{options.node.directory, options.source.index()}));
   VERGER_TRY(const auto store, open_repository_store(tool, arguments.repository));
   VERGER_TRY(auto repository,
              backup::Repository::open(*store, backup::Repository::Create::kIfMissing));

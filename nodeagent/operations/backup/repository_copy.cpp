@@ -1,6 +1,7 @@
 #include "nodeagent/operations/backup/repository_copy.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <utility>
 
@@ -106,6 +107,9 @@ Result<void> RepositoryCopy::open() {
     const Path left = scavenge::ScavengeState::path_in(source.index()).string() + "-wal";
     VERGER_TRY(source.scavenge_ruled_out, database.exists(left));
   }
+  VERGER_TRY(const auto config, repositories_->config(order_.to.repository));
+  VERGER_RETURN_IF_ERROR(
+      backup::refuse_inside(config, std::array<Path, 2>{source.directory, source.index()}));
   VERGER_TRY(opened_, repositories_->open_or_create(order_.to.repository, order_.to.repository_id));
   return {};
 }

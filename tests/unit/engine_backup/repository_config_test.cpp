@@ -1,13 +1,16 @@
 // Repository files, and what a user gives as a repository.
 #include "engine/backup/repository_config.h"
 
+#include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/memory_file_system.h"
 #include "tests/support/results.h"
+#include "tests/support/temp_directory.h"
 
 namespace verger::backup {
 namespace {
@@ -109,6 +112,25 @@ TEST(RepositoryConfig, IsADirectoryOrABucketOrAFileAsGiven) {
   EXPECT_EQ(location("/backup/file.json"), "/elsewhere");
   EXPECT_EQ(location("s3://bucket/orders"), "s3://bucket/orders");
   EXPECT_EQ(repository_config_of(disk, "/backup/none.json").error().code, Errc::kNotFound);
+}
+
+TEST(RepositoryConfig, IsRefusedInsideTheDatabase) {
+  const test::TempDirectory directory;
+  const auto database = directory.path() / "db";
+  std::filesystem::create_directories(database / "backup");
+  std::filesystem::create_directory_symlink(database / "backup", directory.path() / "link");
+  const auto refused = [&](const Path& location) {
+    return !refuse_inside({.location = location.string()},
+                          std::array<Path, 2>{database, directory.path() / "index"});
+  };
+  EXPECT_TRUE(refused(database));
+  EXPECT_TRUE(refused(database / "backup"));
+  EXPECT_TRUE(refused(directory.path() / "index" / "x" / "new"));
+  EXPECT_TRUE(refused(directory.path() / "other" / ".." / "db"));
+  EXPECT_TRUE(refused(directory.path() / "link"));
+  EXPECT_FALSE(refused(directory.path() / "db-backup"));
+  EXPECT_FALSE(refused(directory.path()));
+  EXPECT_FALSE(refused("s3://backups/db"));
 }
 
 TEST(RepositoryConfig, TakesTheServerOfABucketFromTheEnvironmentOfTheAwsTools) {

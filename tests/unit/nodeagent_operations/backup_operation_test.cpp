@@ -118,6 +118,14 @@ TEST_F(ABackupOperation, PassesOnWhyTheFilesCannotBeCopied) {
   EXPECT_THAT(generations(), IsEmpty());
 }
 
+TEST_F(ABackupOperation, IsRefusedWhereTheRepositoryIsInTheDatabase) {
+  value(host_.disk().make_directories("/db/backup"));
+  describe("nightly", R"({"location":"/db/backup"})");
+  const auto refused = back_up("o1");
+  EXPECT_EQ(refused.value("state", ""), "failed") << refused;
+  EXPECT_THAT(refused.value("error", ""), HasSubstr("is in the database's directory /db"));
+}
+
 TEST_F(ABackupOperation, TakesTheStateOfAKilledScavengeForWhatItIs) {
   value(host_.disk().make_directories("/db/index/scavenging"));
   value(write_file_durably(host_.disk(), "/db/index/scavenging/scavenging.db-wal",
