@@ -3,19 +3,15 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
 
 #include "engine/verify/lost_streams_job.h"
-#include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/agent.h"
 #include "nodeagent/operations/lost_streams_watch.h"
 #include "tests/support/database/database_builder.h"
 #include "tests/support/database/lose_streams.h"
-#include "tests/support/results.h"
-#include "tests/support/temp_directory.h"
 #include "tests/unit/nodeagent_operations/backup_fixture.h"
+#include "tests/unit/nodeagent_operations/disk_agent_fixture.h"
 #include "tests/unit/nodeagent_operations/follower_answers.h"
 
 /// A server whose existence filter lacks streams is restarted by its agent, on the machine's disk.
@@ -49,7 +45,7 @@ class ReadingAnswers final : public http::Client {
   FollowerAnswers follower_;
 };
 
-class AHealing : public ::testing::Test {
+class AHealing : public DiskAgentFixture {
  protected:
   AHealing() {
     auto& files = posix_file_system();
@@ -61,33 +57,13 @@ class AHealing : public ::testing::Test {
     // What the server makes when it starts, and what it has lost before.
     std::filesystem::copy(existence(), directory_.path() / "good");
     test::lose_all_streams(files, database() / "index");
-    node_.emplace(database());
     open("cp " + (directory_.path() / "good").string() + "/* " + existence().string());
   }
   /// `start`: what the server does to its files when it starts.
   void open(const std::string& start) {
-    agent_ = nullptr;
-    offline_ = std::make_unique<external::OfflineServer>(
-        external::DatabasePlace{.database = database(), .index = {}},
-        external::ServiceOptions{.start_command = "ls " + existence().string() + " > " +
-                                                  seen().string() + " && " + start,
-                                 .stop_command = "true"},
-        posix_file_system(), system_clock(), system_random(), timers_, jobs_, jobs_, null_log());
-    agent_ = value(Agent::open({.journal = directory_.path() / "agent" / "journal.db",
-                                .node = {.tls = false, .host = "10.0.0.1", .port = 2113},
-                                .poll_interval = milliseconds(2)},
-                               {.executor = context_.get_executor(),
-                                .files = posix_file_system(),
-                                .clock = system_clock(),
-                                .timers = timers_,
-                                .client = client_,
-                                .jobs = jobs_,
-                                .log = null_log(),
-                                .inspection = [this] { return &*node_; },
-                                .offline = offline_.get()}));
-    agent_->start();
+    open_agent("ls " + existence().string() + " > " + seen().string() + " && " + start, "true");
   }
-  [[nodiscard]] Path database() const { return directory_.path() / "db"; }
+  http::Client& client() override { return reading_; }
   [[nodiscard]] Path existence() const { return database() / "index" / "stream-existence"; }
   [[nodiscard]] Path seen() const { return directory_.path() / "seen"; }
   [[nodiscard]] std::string files_at_start() const {
@@ -95,35 +71,8 @@ class AHealing : public ::testing::Test {
     out << std::ifstream(seen()).rdbuf();
     return out.str();
   }
-  json run(std::string_view kind, const json& parameters = json::object()) {
-    json status = json::object();
-    const auto whole = [&]() -> net::awaitable<void> {
-      EXPECT_EQ((co_await agent_->handler()(permit_request())).status, 204);
-      const auto accepted = co_await agent_->handler()(operation_request(kind, parameters));
-      EXPECT_EQ(accepted.status, 202) << accepted.body;
-      while (status.value("finishedAt", "").empty()) {
-        co_await timers_.sleep_for(milliseconds(2));
-        status = json::parse(
-            (co_await agent_->handler()({.method = "GET", .target = "/agent/v1/operations/o1"}))
-                .body);
-      }
-      co_await agent_->stop();
-    };
-    std::exception_ptr failure;
-    net::co_spawn(context_, whole(), [&failure](std::exception_ptr error) { failure = error; });
-    context_.run_for(std::chrono::seconds(20));
-    EXPECT_FALSE(failure);
-    return status;
-  }
 
-  test::TempDirectory directory_;
-  net::io_context context_{1};
-  http::Timers& timers_ = http::system_timers();
-  node::InlineJobRunner jobs_{timers_};
-  ReadingAnswers client_;
-  std::optional<CopiedNode> node_;
-  std::unique_ptr<external::OfflineServer> offline_;
-  std::unique_ptr<Agent> agent_;
+  ReadingAnswers reading_;
 };
 
 TEST_F(AHealing, StartsTheServerWithoutTheCheckpointAndReadsASample) {
@@ -134,12 +83,12 @@ TEST_F(AHealing, StartsTheServerWithoutTheCheckpointAndReadsASample) {
   EXPECT_GE(result.value("lostBefore", 0), 30) << result;
   EXPECT_EQ(result.value("lostAfter", -2), 0);
   EXPECT_EQ(result.value("streamsRead", 0), 20);
-  EXPECT_EQ(client_.reads, 20);
+  EXPECT_EQ(reading_.reads, 20);
   EXPECT_THAT(result["notFound"], IsEmpty());
 }
 
 TEST_F(AHealing, SaysWhatTheServerStillDoesNotFind) {
-  client_.unfound = "stream-";
+  reading_.unfound = "stream-";
   open("cp " + (directory_.path() / "good" / "streamExistenceFilter.chk").string() + " " +
        existence().string());  // a filter that is no better
   const auto status = run("heal_filter");

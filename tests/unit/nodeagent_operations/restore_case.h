@@ -1,7 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <gtest/gtest.h>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,27 +11,22 @@
 #include "engine/backup/directory_store.h"
 #include "engine/backup/repository.h"
 #include "engine/base/directories.h"
-#include "nodeagent/external/offline_server.h"
-#include "nodeagent/operations/agent.h"
 #include "nodeagent/operations/backup/backup_access.h"
-#include "tests/support/cluster/sim_world.h"
 #include "tests/support/database/database_builder.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/results.h"
+#include "tests/unit/nodeagent_operations/mortal_agent_case.h"
 #include "tests/unit/nodeagent_operations/still_node.h"
 
 namespace verger::agent {
 
-/// An agent in virtual time beside a server that is a flag, whose database lies at /db on a disk in
-/// memory; the repository "main" has one generation of another database.
-class RestoreCase {
+/// A MortalAgentCase whose server is a flag; the repository "main" has one generation of another
+/// database than that at /db.
+class RestoreCase : public MortalAgentCase {
  public:
-  using json = nlohmann::json;
   using Tree = std::map<std::string, Bytes>;
 
-  explicit RestoreCase(int writes = 40)
-      : host_(world_.add_host("n1")), asker_(world_.add_host("controller")) {
-    asker_.boot();
+  explicit RestoreCase(int writes = 40) {
     generation = make_generation(writes);
     build("/db", 5, 30);
     // All of it durable: what a power cut loses is not what was there before.
@@ -44,12 +37,14 @@ class RestoreCase {
 
   /// A new process of the agent, on the disk as it is; one that runs is killed.
   void open() {
-    if (host_.up()) {
-      host_.crash(/*power=*/false);
-    }
-    host_.boot();
-    runner_ = std::make_unique<node::InlineJobRunner>(host_.timers(), Budget{.units = 64});
-    access_ = std::make_shared<const BackupAccess>(BackupAccess{.repositories = "/etc/repositories",
+    open_agent(
+        {.start = [this] { return set_running(true); },
+         .stop = [this] { return set_running(false); },
+         .runs = [this] { return running; }},
+        "n1", [this]() -> node::NodeInspection* { return running ? &node_ : nullptr; },
+        [this](AgentEnvironment& environment) {
+          access_ =
+              std::make_shared<const BackupAccess>(BackupAccess{.repositories = "/etc/repositories",
                                                                 .scratch = {},
                                                                 .temporary = "/agent/backup",
                                                                 .files = host_.disk(),
@@ -59,82 +54,14 @@ class RestoreCase {
                                                                 .log = null_log(),
                                                                 .jobs = *runner_,
                                                                 .host = "machine"});
-    offline_ = std::make_unique<external::OfflineServer>(
-        external::DatabasePlace{.database = "/db", .index = {}},
-        external::ServiceOptions{.own = external::ServiceOptions::OwnServer{
-                                     .start = [this] { return set_running(true); },
-                                     .stop = [this] { return set_running(false); },
-                                     .runs = [this] { return running; }}},
-        host_.disk(), host_.clock(), random_, host_.timers(), *runner_, *runner_, null_log(),
-        "/agent/server-kept-stopped");
-    auto opened = Agent::open(
-        {.journal = "/agent/journal.db",
-         .node = {.tls = false, .host = "n1", .port = 2113},
-         .poll_interval = std::chrono::milliseconds(100)},
-        {.executor = host_.executor(),
-         .files = host_.disk(),
-         .clock = host_.clock(),
-         .timers = host_.timers(),
-         .client = host_.client(),
-         .jobs = *runner_,
-         .log = null_log(),
-         .inspection = [this]() -> node::NodeInspection* { return running ? &node_ : nullptr; },
-         .offline = offline_.get(),
-         .backups = access_});
-    ASSERT_TRUE(opened) << opened.error().message;
-    const std::shared_ptr<Agent> agent = *std::move(opened);
-    host_.keep(agent);
-    host_.serve_http(kAgentPort, agent->handler());
-    agent->start();
+          environment.backups = access_;
+        });
   }
   /// The process ends at this instant, as by SIGKILL; open() is the next one.
   void die(bool power = false, std::optional<std::uint64_t> torn_seed = std::nullopt) {
     host_.die(power, torn_seed);
   }
 
-  /// 0: no answer.
-  int status(std::string method, std::string target, const json& body = json::object()) {
-    std::optional<Result<http::Response>> got;
-    asker_.spawn([](testing::SimHost& from, http::Request request,
-                    std::optional<Result<http::Response>>& into) -> net::awaitable<void> {
-      into = co_await from.client().send({.tls = false, .host = "n1", .port = kAgentPort},
-                                         std::move(request), std::chrono::milliseconds(2'000));
-    }(asker_, {.method = std::move(method), .target = std::move(target), .body = body.dump()},
-                                                                 got));
-    world_.run_until([&] { return got.has_value(); }, std::chrono::milliseconds(5'000));
-    const bool answered = got && *got;
-    answer = answered ? json::parse((*got)->body, nullptr, false) : json();
-    return answered ? (*got)->status : 0;
-  }
-  /// Requests it, with a permit.
-  std::string begin(const std::string& kind, const json& parameters) {
-    const auto id = "o" + std::to_string(++operations_);
-    status("POST", "/agent/v1/permits",
-           {{"controllerEpoch", 1}, {"run", "r"}, {"step", "s"}, {"validForMs", 60'000}});
-    status("POST", "/agent/v1/operations",
-           {{"id", id},
-            {"run", "r"},
-            {"step", "s"},
-            {"controllerEpoch", 1},
-            {"kind", kind},
-            {"parameters", parameters}});
-    return id;
-  }
-  /// Its status once it has ended.
-  json ended(const std::string& id) {
-    for (int looks = 0; looks < 3'000; ++looks) {
-      if (const auto code = status("GET", "/agent/v1/operations/" + id);
-          code != 200 || !answer.value("finishedAt", "").empty()) {
-        return answer;
-      }
-      world_.run_for(std::chrono::milliseconds(100));
-    }
-    ADD_FAILURE() << "has not ended: " << answer;
-    return answer;
-  }
-  json run(const std::string& kind, const json& parameters = json::object()) {
-    return ended(begin(kind, parameters));
-  }
   [[nodiscard]] json restore_parameters(bool keep_old = true) const {
     return {{"repository", "main"}, {"generation", generation}, {"keepOld", keep_old}};
   }
@@ -173,23 +100,15 @@ class RestoreCase {
     builder.close();
   }
 
-  testing::SimWorld world_{1};
-  testing::SimHost& host_;
-  testing::SimHost& asker_;
   bool running = true;
   /// The server does not do what is wanted of it.
   bool stubborn = false;
   int starts = 0;
   std::string generation;
   Tree before;
-  json answer;
-  std::unique_ptr<node::JobRunner> runner_;
   std::shared_ptr<const BackupAccess> access_;
-  std::unique_ptr<external::OfflineServer> offline_;
 
  private:
-  static constexpr std::uint16_t kAgentPort = 2114;
-
   net::awaitable<Result<void>> set_running(bool wanted) {
     starts += wanted ? 1 : 0;
     if (!stubborn) {
@@ -220,10 +139,8 @@ class RestoreCase {
     return job.manifest().id;
   }
 
-  SeededRandom random_{7};
   test::ManualClock clock_;
   StillNode node_;
-  int operations_ = 0;
 };
 
 }  // namespace verger::agent

@@ -10,12 +10,10 @@
 
 #include "engine/base/directories.h"
 #include "nodeagent/external/config_text.h"
-#include "nodeagent/external/offline_server.h"
-#include "nodeagent/operations/agent.h"
 #include "nodeagent/operations/resize/server_config_access.h"
-#include "tests/support/cluster/sim_world.h"
 #include "tests/support/results.h"
 #include "tests/unit/nodeagent_operations/follower_answers.h"
+#include "tests/unit/nodeagent_operations/mortal_agent_case.h"
 #include "tests/unit/nodeagent_operations/still_node.h"
 
 namespace verger::agent {
@@ -31,13 +29,9 @@ constexpr std::string_view kFormerText =
 constexpr std::string_view kNewText =
     "# a server\nClusterSize: 5  # voters\nGossipSeed: n2:2113,n3:2113,n4:2113,n5:2113\nDb: /db\n";
 
-class SizeCase {
+class SizeCase : public MortalAgentCase {
  public:
-  SizeCase()
-      : host_(world_.add_host("n1")),
-        server_(world_.add_host("server")),
-        asker_(world_.add_host("controller")) {
-    asker_.boot();
+  SizeCase() : server_(world_.add_host("server")) {
     ok(make_directories_durably(host_.disk(), "/etc"));
     ok(make_directories_durably(host_.disk(), "/db"));
     write(kFormerText);
@@ -48,43 +42,17 @@ class SizeCase {
 
   /// A new process of the agent, on the disk as it is.
   void open() {
-    if (host_.up()) {
-      host_.crash(/*power=*/false);
-    }
-    host_.boot();
-    runner_ = std::make_unique<node::InlineJobRunner>(host_.timers(), Budget{.units = 64});
-    access_ = std::make_shared<const ServerConfigAccess>(
-        ServerConfigAccess{.file = kServerFile, .access = file_access_, .started_with = [this] {
-                             return started_with();
-                           }});
-    offline_ = std::make_unique<external::OfflineServer>(
-        external::DatabasePlace{.database = "/db", .index = {}},
-        external::ServiceOptions{.own = external::ServiceOptions::OwnServer{
-                                     .start = [this] { return set_running(true); },
-                                     .stop = [this] { return set_running(false); },
-                                     .runs = [this] { return server_.up(); }}},
-        host_.disk(), host_.clock(), random_, host_.timers(), *runner_, *runner_, null_log(),
-        "/agent/server-kept-stopped");
-    auto opened = Agent::open({.journal = "/agent/journal.db",
-                               .node = {.tls = false, .host = "server", .port = 2113},
-                               .poll_interval = milliseconds(100)},
-                              {.executor = host_.executor(),
-                               .files = host_.disk(),
-                               .clock = host_.clock(),
-                               .timers = host_.timers(),
-                               .client = host_.client(),
-                               .jobs = *runner_,
-                               .log = null_log(),
-                               .inspection = [this]() -> node::NodeInspection* {
-                                 return server_.up() ? &node_ : nullptr;
-                               },
-                               .offline = offline_.get(),
-                               .server_config = access_});
-    ASSERT_TRUE(opened) << opened.error().message;
-    const std::shared_ptr<Agent> agent = *std::move(opened);
-    host_.keep(agent);
-    host_.serve_http(2114, agent->handler());
-    agent->start();
+    open_agent(
+        {.start = [this] { return set_running(true); },
+         .stop = [this] { return set_running(false); },
+         .runs = [this] { return server_.up(); }},
+        "server", [this]() -> node::NodeInspection* { return server_.up() ? &node_ : nullptr; },
+        [this](AgentEnvironment& environment) {
+          environment.server_config = std::make_shared<const ServerConfigAccess>(ServerConfigAccess{
+              .file = kServerFile, .access = file_access_, .started_with = [this] {
+                return started_with();
+              }});
+        });
   }
 
   void start_server() {
@@ -95,46 +63,6 @@ class SizeCase {
     ++starts;
   }
 
-  int status(std::string method, std::string target, const json& body = json::object()) {
-    std::optional<Result<http::Response>> got;
-    asker_.spawn([](testing::SimHost& from, http::Request request,
-                    std::optional<Result<http::Response>>& into) -> net::awaitable<void> {
-      into = co_await from.client().send({.tls = false, .host = "n1", .port = 2114},
-                                         std::move(request), milliseconds(2'000));
-    }(asker_, {.method = std::move(method), .target = std::move(target), .body = body.dump()},
-                                                                 got));
-    world_.run_until([&] { return got.has_value(); }, milliseconds(5'000));
-    const bool answered = got && *got;
-    answer = answered ? json::parse((*got)->body, nullptr, false) : json();
-    return answered ? (*got)->status : 0;
-  }
-  std::string begin(const std::string& kind, const json& parameters) {
-    const auto id = "o" + std::to_string(++operations_);
-    status("POST", "/agent/v1/permits",
-           {{"controllerEpoch", 1}, {"run", "r"}, {"step", "s"}, {"validForMs", 60'000}});
-    status("POST", "/agent/v1/operations",
-           {{"id", id},
-            {"run", "r"},
-            {"step", "s"},
-            {"controllerEpoch", 1},
-            {"kind", kind},
-            {"parameters", parameters}});
-    return id;
-  }
-  json ended(const std::string& id) {
-    for (int looks = 0; looks < 3'000; ++looks) {
-      if (const auto code = status("GET", "/agent/v1/operations/" + id);
-          code != 200 || !answer.value("finishedAt", "").empty()) {
-        return answer;
-      }
-      world_.run_for(milliseconds(100));
-    }
-    ADD_FAILURE() << "has not ended: " << answer;
-    return answer;
-  }
-  json run(const std::string& kind, const json& parameters) {
-    return ended(begin(kind, parameters));
-  }
   static json to_five() {
     return {{"change", "run-1"},
             {"from", 3},
@@ -152,10 +80,7 @@ class SizeCase {
     ok(write_file_durably(host_.disk(), kServerFile, as_bytes(content)));
   }
 
-  testing::SimWorld world_{1};
-  testing::SimHost& host_;
   testing::SimHost& server_;
-  testing::SimHost& asker_;
   int reports = 0;     ///< by the running server
   int fixed_size = 0;  ///< instead of the one in its file
   bool leads = false;
@@ -163,7 +88,6 @@ class SizeCase {
   int resigned = 0;
   int starts = 0;
   external::StartOptions started{};
-  json answer;
 
  private:
   net::awaitable<Result<void>> set_running(bool wanted) {
@@ -199,13 +123,8 @@ class SizeCase {
     co_return json_response({{"esVersion", "24.10.0"}, {"state", "follower"}});
   }
 
-  SeededRandom random_{7};
   external::FileAccess file_access_;
   StillNode node_;
-  std::unique_ptr<node::JobRunner> runner_;
-  std::shared_ptr<const ServerConfigAccess> access_;
-  std::unique_ptr<external::OfflineServer> offline_;
-  int operations_ = 0;
 };
 
 TEST(ServerSize, ChangesTheFileAndRestartsTheServer) {

@@ -1,36 +1,29 @@
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sstream>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
 
 #include "engine/redaction/redaction_list.h"
-#include "nodeagent/external/offline_server.h"
-#include "nodeagent/operations/agent.h"
 #include "nodeagent/operations/redaction/held_files.h"
 #include "tests/support/database/database_builder.h"
 #include "tests/support/redaction/redact.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_directory.h"
-#include "tests/unit/nodeagent_operations/backup_fixture.h"
-#include "tests/unit/nodeagent_operations/follower_answers.h"
+#include "tests/unit/nodeagent_operations/disk_agent_fixture.h"
 
 /// Events that are redacted while their server is stopped, on the machine's disk.
 namespace verger::agent {
 namespace {
 
 using nlohmann::json;
-using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr std::string_view kSecret = "Erika Mustermann, Heidestrasse 17, 51147 Koeln, born 1964";
 
-class ARedaction : public ::testing::Test {
+class ARedaction : public DiskAgentFixture {
  protected:
   ARedaction() {
     test::DatabaseBuilder builder(posix_file_system(), database());
@@ -40,25 +33,7 @@ class ARedaction : public ::testing::Test {
     }
     builder.write("customer-8", {secret_event(builder)});  // in the active chunk
     builder.close();
-    node_.emplace(database());
-    offline_ = std::make_unique<external::OfflineServer>(
-        external::DatabasePlace{.database = database(), .index = {}},
-        external::ServiceOptions{.start_command = "echo start >> " + deeds().string(),
-                                 .stop_command = "echo stop >> " + deeds().string()},
-        posix_file_system(), system_clock(), system_random(), timers_, jobs_, jobs_, null_log());
-    agent_ = value(Agent::open({.journal = directory_.path() / "agent" / "journal.db",
-                                .node = {.tls = false, .host = "10.0.0.1", .port = 2113},
-                                .poll_interval = milliseconds(10)},
-                               {.executor = context_.get_executor(),
-                                .files = posix_file_system(),
-                                .clock = system_clock(),
-                                .timers = timers_,
-                                .client = client_,
-                                .jobs = jobs_,
-                                .log = null_log(),
-                                .inspection = [this] { return &*node_; },
-                                .offline = offline_.get()}));
-    agent_->start();
+    open_agent();
   }
 
   static streams::NewEvent secret_event(test::DatabaseBuilder& builder) {
@@ -66,13 +41,6 @@ class ARedaction : public ::testing::Test {
     const auto text = as_bytes(kSecret);
     event.data.assign(text.begin(), text.end());
     return event;
-  }
-  [[nodiscard]] Path database() const { return directory_.path() / "db"; }
-  [[nodiscard]] Path deeds() const { return directory_.path() / "deeds"; }
-  [[nodiscard]] std::string done() const {
-    std::stringstream out;
-    out << std::ifstream(deeds()).rdbuf();
-    return out.str();
   }
   [[nodiscard]] std::string list_of(std::string_view event) const {
     const auto plan = value(test::plan(posix_file_system(), database(),
@@ -92,37 +60,6 @@ class ARedaction : public ::testing::Test {
   [[nodiscard]] std::vector<std::string> files_with_secret() const {
     return test::files_with(posix_file_system(), database(), kSecret);
   }
-
-  /// The status of an operation once it has ended.
-  json run(std::string_view kind, const json& parameters) {
-    json status = json::object();
-    const auto whole = [&]() -> net::awaitable<void> {
-      EXPECT_EQ((co_await agent_->handler()(permit_request())).status, 204);
-      const auto accepted = co_await agent_->handler()(operation_request(kind, parameters));
-      EXPECT_EQ(accepted.status, 202) << accepted.body;
-      while (status.value("finishedAt", "").empty()) {
-        co_await timers_.sleep_for(milliseconds(2));
-        status = json::parse(
-            (co_await agent_->handler()({.method = "GET", .target = "/agent/v1/operations/o1"}))
-                .body);
-      }
-      co_await agent_->stop();
-    };
-    std::exception_ptr failure;
-    net::co_spawn(context_, whole(), [&failure](std::exception_ptr error) { failure = error; });
-    context_.run_for(std::chrono::seconds(20));
-    EXPECT_FALSE(failure);
-    return status;
-  }
-
-  test::TempDirectory directory_;
-  net::io_context context_{1};
-  http::Timers& timers_ = http::system_timers();
-  node::InlineJobRunner jobs_{timers_};
-  FollowerAnswers client_;
-  std::optional<CopiedNode> node_;
-  std::unique_ptr<external::OfflineServer> offline_;
-  std::unique_ptr<Agent> agent_;
 };
 
 TEST_F(ARedaction, StopsTheServerBlanksSearchesAndStartsIt) {
@@ -130,7 +67,7 @@ TEST_F(ARedaction, StopsTheServerBlanksSearchesAndStartsIt) {
   const auto before = first_chunk_digest();
   const auto status = run("offline_redaction", {{"list", list}});
   ASSERT_EQ(status.value("state", ""), "done") << status;
-  EXPECT_EQ(done(), "stop\nstart\n");
+  EXPECT_EQ(deeds(), "stop\nstart\n");
   const auto& result = status["result"];
   EXPECT_EQ(result["blanked"], 1);
   EXPECT_EQ(result["records"], 1);
@@ -155,7 +92,7 @@ TEST_F(ARedaction, RefusesAnEventInTheActiveChunkWhileTheServerRuns) {
   const auto status = run("offline_redaction", {{"list", list_of("0@customer-8")}});
   EXPECT_EQ(status.value("state", ""), "failed");
   EXPECT_THAT(status.value("error", ""), HasSubstr("run a scavenge of the cluster"));
-  EXPECT_EQ(done(), "");
+  EXPECT_EQ(deeds(), "");
 }
 
 TEST_F(ARedaction, RefusesTheListOfAnotherHistory) {
@@ -164,7 +101,7 @@ TEST_F(ARedaction, RefusesTheListOfAnotherHistory) {
   const auto status = run("offline_redaction", {{"list", redaction::encode_list(list)}});
   EXPECT_EQ(status.value("state", ""), "failed");
   EXPECT_THAT(status.value("error", ""), HasSubstr("belongs to another database"));
-  EXPECT_EQ(done(), "");
+  EXPECT_EQ(deeds(), "");
 }
 
 TEST_F(ARedaction, CheckingFindsTheEventsAndChangesNothing) {
@@ -182,7 +119,7 @@ TEST_F(ARedaction, CheckingFindsTheEventsAndChangesNothing) {
   EXPECT_THAT(result["refused"], IsEmpty());
   ASSERT_EQ(result["obstacles"].size(), 1U);
   EXPECT_THAT(result["obstacles"][0].get<std::string>(), HasSubstr("is still written to"));
-  EXPECT_EQ(done(), "");
+  EXPECT_EQ(deeds(), "");
   EXPECT_EQ(files_with_secret().size(), 2U);
 }
 
