@@ -41,6 +41,7 @@ install(DIRECTORY ${made}/man8-agent/ DESTINATION share/man/man8 COMPONENT agent
 install(FILES ${PROJECT_SOURCE_DIR}/examples/verger-agent.yaml
   ${PROJECT_SOURCE_DIR}/examples/verger-agent-server.yaml
   ${PROJECT_SOURCE_DIR}/examples/systemd/verger-agent-user.conf
+  ${PROJECT_SOURCE_DIR}/examples/systemd/server-kept-stopped.conf
   DESTINATION share/doc/verger-agent/examples COMPONENT agent)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/snapshots
   DESTINATION share/doc/verger-agent/examples COMPONENT agent USE_SOURCE_PERMISSIONS)

@@ -1,5 +1,6 @@
 #include "tests/support/processes/process.h"
 
+#include <charconv>
 #include <fcntl.h>
 #include <fmt/ranges.h>
 #include <fstream>
@@ -172,6 +173,26 @@ void PrintTo(const ExitStatus& status, std::ostream* out) {
 }
 
 std::string program(const std::string& name) { return std::string(VERGER_BIN_DIR) + "/" + name; }
+
+void kill_all_of(const std::filesystem::path& directory) {
+  const auto kill_those_there = [&directory] {
+    bool found = false;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      pid_t pid = 0;
+      const auto name = entry.path().filename().string();
+      const auto* end = name.data() + name.size();
+      if (std::from_chars(name.data(), end, pid).ptr == end && pid != ::getpid() &&
+          file_text(entry.path() / "cmdline").contains(directory.string() + "/")) {
+        ::kill(pid, SIGKILL);
+        found = true;
+      }
+    }
+    return found;
+  };
+  while (kill_those_there()) {
+    pause_briefly();
+  }
+}
 
 std::string file_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -64,6 +64,10 @@ Finished run(const std::vector<std::string>& command,
 /// A program of the build under test: "<build>/bin/<name>".
 std::string program(const std::string& name);
 
+/// SIGKILL to every process whose command line names something in `directory`, until there is none:
+/// as where a machine loses its power. Also those that one of them is starting at that moment.
+void kill_all_of(const std::filesystem::path& directory);
+
 /// The whole file; empty when it is not there.
 std::string file_text(const std::filesystem::path& path);
 

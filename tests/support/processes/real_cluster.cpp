@@ -89,6 +89,10 @@ std::filesystem::path RealCluster::script(std::size_t index, const std::string& 
   return directory_.path() / fmt::format("n{}", index + 1) / (verb + ".sh");
 }
 
+std::filesystem::path RealCluster::agent_state(std::size_t index) const {
+  return directory_.path() / fmt::format("n{}", index + 1) / "agent";
+}
+
 std::filesystem::path RealCluster::config_file(std::size_t index) const {
   return directory_.path() / fmt::format("n{}", index + 1) / "server.yaml";
 }
@@ -209,22 +213,21 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
       seeds += fmt::format("{}127.0.0.1:{}", seeds.empty() ? "" : ",", ports_[other]);
     }
   }
-  std::vector<std::string> command{
-      program_of("verger-agent"),
-      "--role",
-      options_.role,
-      "--db",
-      node_directory(index).string(),
-      "--state",
-      (directory_.path() / fmt::format("n{}", index + 1) / "agent").string(),
-      "--node-port",
-      std::to_string(ports_[index]),
-      "--replication-port",
-      std::to_string(ports_[kNodes + index]),
-      "--agent-port",
-      std::to_string(ports_[2 * kNodes + index]),
-      "--end-after-seconds",
-      std::to_string(options_.life.count())};
+  std::vector<std::string> command{program_of("verger-agent"),
+                                   "--role",
+                                   options_.role,
+                                   "--db",
+                                   node_directory(index).string(),
+                                   "--state",
+                                   agent_state(index).string(),
+                                   "--node-port",
+                                   std::to_string(ports_[index]),
+                                   "--replication-port",
+                                   std::to_string(ports_[kNodes + index]),
+                                   "--agent-port",
+                                   std::to_string(ports_[2 * kNodes + index]),
+                                   "--end-after-seconds",
+                                   std::to_string(options_.life.count())};
   if (options_.config_files) {
     const auto file = config_file(index);
     command.insert(command.end(), {"--config", file.string()});
@@ -273,20 +276,19 @@ std::vector<std::string> RealCluster::node_command(std::size_t index) const {
 }
 
 std::vector<std::string> RealCluster::agent_command(std::size_t index) const {
-  std::vector<std::string> command{
-      program_of("verger-agent"),
-      "--role",
-      "agent",
-      "--node",
-      node_url(index),
-      "--db",
-      node_directory(index).string(),
-      "--state",
-      (directory_.path() / fmt::format("n{}", index + 1) / "agent").string(),
-      "--agent-port",
-      std::to_string(ports_[2 * kNodes + index]),
-      "--end-after-seconds",
-      std::to_string(options_.life.count())};
+  std::vector<std::string> command{program_of("verger-agent"),
+                                   "--role",
+                                   "agent",
+                                   "--node",
+                                   node_url(index),
+                                   "--db",
+                                   node_directory(index).string(),
+                                   "--state",
+                                   agent_state(index).string(),
+                                   "--agent-port",
+                                   std::to_string(ports_[2 * kNodes + index]),
+                                   "--end-after-seconds",
+                                   std::to_string(options_.life.count())};
   const auto controller = controller_of_agent(index);
   command.insert(command.end(), controller.begin(), controller.end());
   const auto backups = backups_of_agent(index);
@@ -383,6 +385,16 @@ void RealCluster::start_all(const Environment& of_nodes) {
     if (options_.separate_agents) {
       start_agent(i);
     }
+  }
+  start_controller();
+}
+
+void RealCluster::boot() {
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    if (!std::filesystem::exists(agent_state(i) / "server-kept-stopped")) {
+      run({"/bin/sh", script(i, "start").string()});
+    }
+    start_agent(i);
   }
   start_controller();
 }

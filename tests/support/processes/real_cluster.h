@@ -74,6 +74,11 @@ class RealCluster {
   void replace_programs(std::filesystem::path directory) { programs_ = std::move(directory); }
   /// Starts again, without failpoints, what has died. Returns how many processes that were.
   int restart_dead();
+  /// With Options::services: the machines of the cluster lose their power (SIGKILL to all processes
+  /// at once), and boot: servers, unless their agents keep them stopped (docs/operations/agents.md,
+  /// ConditionPathExists), agents, and vergerd. No failpoints.
+  void cut_power() const { kill_all_of(directory_.path()); }
+  void boot();
   Process& node(std::size_t index) { return *nodes_.at(index); }
   Process& agent(std::size_t index) { return *agents_.at(index); }
   Process& controller() { return *controller_; }
@@ -156,6 +161,7 @@ class RealCluster {
   std::vector<std::string> controller_of_agent(std::size_t index) const;
   /// start.sh and stop.sh of a node that is a service.
   std::filesystem::path script(std::size_t index, const std::string& verb) const;
+  std::filesystem::path agent_state(std::size_t index) const;
   void write_scripts(std::size_t index) const;
   std::uint16_t port_of(Which which) const {
     return ports_[3 * kNodes + (which == Which::kFirst ? 0 : 1)];

@@ -10,8 +10,9 @@ namespace verger::test {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-SteadyWriter::SteadyWriter(const RealCluster& cluster, const std::filesystem::path& roots)
-    : cluster_(cluster), caller_(roots), thread_([this] { write(); }) {}
+SteadyWriter::SteadyWriter(const RealCluster& cluster, const std::filesystem::path& roots,
+                           seconds patience)
+    : cluster_(cluster), caller_(roots), patience_(patience), thread_([this] { write(); }) {}
 
 void SteadyWriter::stop() {
   stop_ = true;
@@ -22,7 +23,8 @@ void SteadyWriter::stop() {
 
 bool SteadyWriter::wait_for(int more) const {
   const auto target = written_ + more;
-  return eventually(seconds(30), [&] { return written_ >= target || failed_ > 0; }) && failed_ == 0;
+  return eventually(patience_ + seconds(10), [&] { return written_ >= target || failed_ > 0; }) &&
+         failed_ == 0;
 }
 
 std::string SteadyWriter::id_of(int number) {
@@ -33,7 +35,7 @@ void SteadyWriter::write() {
   for (int number = 0; !stop_; ++number) {
     const auto id = id_of(number);
     const auto begun = std::chrono::steady_clock::now();
-    const bool done = eventually(seconds(20), [&] {
+    const bool done = eventually(patience_, [&] {
       const auto node = next_node_++ % RealCluster::kNodes;
       const auto answer =
           caller_.ask(cluster_.node_url(node), {.method = "POST",

@@ -16,7 +16,8 @@ namespace verger::test {
 /// sent again under its id, to the next node.
 class SteadyWriter {
  public:
-  SteadyWriter(const RealCluster& cluster, const std::filesystem::path& roots);
+  SteadyWriter(const RealCluster& cluster, const std::filesystem::path& roots,
+               std::chrono::seconds patience = std::chrono::seconds(20));
   ~SteadyWriter() { stop(); }
   SteadyWriter(const SteadyWriter&) = delete;
   SteadyWriter& operator=(const SteadyWriter&) = delete;
@@ -25,7 +26,7 @@ class SteadyWriter {
   /// Of its event of that number, from 0.
   static std::string id_of(int number);
   int written() const { return written_; }
-  /// Events that were not written within 20 s.
+  /// Events that were not written within `patience`.
   int failed() const { return failed_; }
   /// Requests that were answered otherwise than by 201, or not.
   int tries_in_vain() const { return in_vain_; }
@@ -37,6 +38,7 @@ class SteadyWriter {
   void write();
   const RealCluster& cluster_;
   HttpsCaller caller_;
+  std::chrono::seconds patience_;
   std::atomic<bool> stop_ = false;
   std::atomic<int> written_ = 0;
   std::atomic<int> failed_ = 0;
