@@ -15,6 +15,7 @@
 #include "controller/cli/json_text.h"
 #include "controller/cli/table.h"
 #include "controller/cli/times.h"
+#include "nodeagent/http/message.h"
 
 namespace verger::cli {
 namespace {
@@ -68,6 +69,12 @@ int show_policies(const CliContext& context, const std::string& cluster) {
     return context.fail(answer.error());
   }
   const auto policies = backup_policies_of(list_of(*answer, "policies"), cluster);
+  if (policies.empty()) {
+    // None, or a cluster that is not there.
+    if (const auto known = context.api.get("/clusters/" + http::percent_encode(cluster)); !known) {
+      return context.fail(known.error());
+    }
+  }
   if (context.json) {
     for (const auto& policy : policies) {
       context.out << policy.dump() << '\n';

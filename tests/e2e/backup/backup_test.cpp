@@ -49,6 +49,10 @@ TEST_F(Backup, OfAFollowerUnderLoadIsVerifiedDrilledListedAndDeletedByRules) {
   const auto shown = cluster_.verger({"backup", "show", "orders", "latest"});
   EXPECT_EQ(shown.status, 0) << shown.err;
   EXPECT_NE(shown.out.find(all[0].value("id", "")), std::string::npos) << shown.out;
+  EXPECT_EQ(cluster_.verger({"backup", "policy", "orders"}).status, 0);
+  const auto unknown = cluster_.verger({"backup", "policy", "odrers"});
+  EXPECT_EQ(unknown.status, 1) << unknown.out;
+  EXPECT_TRUE(unknown.err.contains("there is no cluster odrers")) << unknown.err;
 }
 
 TEST_F(Backup, WithADamagedByteIsFoundByVerify) {
