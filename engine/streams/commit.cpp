@@ -38,6 +38,7 @@ void Database::State::account_for_log() {
   if (accounted < end) {
     pending.push(detail::PendingWrites::Range{accounted, end});
     accounted = end;
+    written.clear();  // there may be newer events of these streams in the range
   }
 }
 

@@ -55,6 +55,11 @@ Result<EventNumber> Database::State::last_event_number(std::string_view stream) 
     // Also a metastream's whose stream was deleted before it: the writer has its number.
     return *in_flight;
   }
+  if (!is_metastream(stream)) {
+    if (const auto known = written.find(stream)) {
+      return *known;
+    }
+  }
   return reader.last_event_number(stream);
 }
 

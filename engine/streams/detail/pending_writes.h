@@ -76,8 +76,9 @@ class RecentEvents {
 };
 
 /// The last event numbers of the streams that were written last, as a server's writer remembers
-/// them. What it remembers of a metastream counts even where its stream was deleted since: so
-/// metadata of a deleted stream is taken for a while (node-interface.md, 8.3).
+/// them: right as long as only this writer appends, forgotten where others did. What it remembers
+/// of a metastream counts even where its stream was deleted since: so metadata of a deleted stream
+/// is taken for a while (node-interface.md, 8.3).
 class WrittenVersions {
  public:
   /// Of so many streams, as the server.

@@ -123,8 +123,13 @@ Result<std::optional<Event>> StreamReader::find(std::string_view stream, EventNu
 
 Result<std::optional<RawMetadata>> StreamReader::raw_metadata(std::string_view stream) const {
   const auto metastream = metastream_of(stream);
-  VERGER_TRY(const auto number, last_event_number(metastream));
+  // Most streams have none, which the index alone says.
+  VERGER_TRY(const auto number, own_last(metastream));
   if (number == kNoStream || number == kDeletedStream) {
+    return std::nullopt;
+  }
+  VERGER_TRY(const auto unless_deleted, last_event_number(metastream));
+  if (unless_deleted == kDeletedStream) {
     return std::nullopt;
   }
   const auto hash = index_.hash(metastream);

@@ -112,6 +112,24 @@ TEST_F(Commit, ANewLeaderKnowsTheIdsItReceivedAsFollower) {
   EXPECT_TRUE(again->repeated);
 }
 
+TEST_F(Commit, AFormerLeaderSeesWhatTheNextOneWrote) {
+  builder.write("s", 1);
+  const auto shared = database().committed();
+  MemoryFileSystem other_disk;
+  test::DatabaseBuilder other(other_disk, "/db", builder.options());
+  begin_as_follower(database(), other.database());
+  ASSERT_TRUE(other.database().append_replicated(framed(database(), LogPosition(0), shared)));
+  ASSERT_TRUE(other.database().commit_up_to(shared));
+  other.write("s", 1);
+  ASSERT_TRUE(
+      database().append_replicated(framed(other.database(), shared, other.database().committed())));
+  ASSERT_TRUE(database().commit_up_to(other.database().committed()));
+  EXPECT_EQ(code(append("s", 0)), Errc::kConflict);
+  const auto next = append("s", 1);
+  ASSERT_TRUE(next) << next.error().error.message;
+  EXPECT_EQ(next->first.value(), 2);
+}
+
 class Truncate : public Commit {};
 
 TEST_F(Truncate, ForgetsWritesInFlight) {
