@@ -1,8 +1,10 @@
 #include "engine/base/random.h"
 
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <sys/random.h>
+#include <utility>
 
 #include "engine/base/assert.h"
 #include "engine/base/bytes.h"
@@ -10,18 +12,29 @@
 namespace verger {
 namespace {
 
+/// Fetches 256 bytes at a time for each thread: a node needs a GUID for each event it writes.
 class SystemRandom final : public Random {
  public:
   std::uint64_t next() override {
-    std::uint64_t value = 0;
-    ssize_t got = -1;
-    do {
-      // Up to 256 bytes come whole once the kernel's pool is ready; before that it blocks.
-      got = ::getrandom(&value, sizeof value, 0);
-    } while (got < 0 && errno == EINTR);
-    VERGER_ASSERT(got == sizeof value);
-    return value;
+    thread_local Supply supply;
+    if (supply.used == supply.values.size()) {
+      ssize_t got = -1;
+      do {
+        // Up to 256 bytes come whole once the kernel's pool is ready; before that it blocks.
+        got = ::getrandom(supply.values.data(), sizeof supply.values, 0);
+      } while (got < 0 && errno == EINTR);
+      VERGER_ASSERT(got == sizeof supply.values);
+      supply.used = 0;
+    }
+    // What was given is not kept: a value may become a key.
+    return std::exchange(supply.values[supply.used++], 0);
   }
+
+ private:
+  struct Supply {
+    std::array<std::uint64_t, 32> values{};
+    std::size_t used = values.size();
+  };
 };
 
 std::uint64_t split_mix(std::uint64_t& state) {
