@@ -19,6 +19,7 @@ std::string_view RoutedRequest::parameter(std::string_view name) const {
 
 void Router::add(std::string method, std::string_view pattern, RouteHandler handler) {
   VERGER_ASSERT(pattern.starts_with('/'));
+  VERGER_ASSERT(std::ranges::count(pattern, '/') <= kMaxSegments);
   Route route{.method = std::move(method), .segments = {}, .handler = std::move(handler)};
   pattern.remove_prefix(1);
   while (!pattern.empty()) {
@@ -44,66 +45,81 @@ void Router::add(std::string method, std::string_view pattern, RouteHandler hand
   routes_.push_back(std::move(route));
 }
 
-Router::Match Router::find(std::string_view method, const Target& target) const {
-  Match best;
-  std::vector<bool> best_literals;
-  std::vector<std::string> allowed;
-  std::multimap<std::vector<bool>, std::string> fitting;
-  for (const auto& route : routes_) {
-    std::vector<bool> literals;
-    std::vector<std::pair<std::string, std::string>> parameters;
-    std::size_t used = 0;
-    bool fits = true;
-    for (const auto& segment : route.segments) {
-      if (used >= target.segments.size()) {
-        fits = false;
-        break;
-      }
-      const auto& text = target.segments[used];
-      if (!segment.is_parameter) {
-        fits = text == segment.text;
-        ++used;
-      } else if (segment.takes_rest) {
-        std::string rest = text;
-        for (++used; used < target.segments.size(); ++used) {
-          rest += '/';
-          rest += target.segments[used];
-        }
-        fits = !rest.empty();
-        parameters.emplace_back(segment.text, std::move(rest));
-      } else {
-        fits = !text.empty();
-        parameters.emplace_back(segment.text, text);
-        ++used;
-      }
-      if (!fits) {
-        break;
-      }
-      literals.push_back(!segment.is_parameter);
+std::uint64_t Router::fit(const Route& route, const std::vector<std::string>& segments) {
+  const bool takes_rest = !route.segments.empty() && route.segments.back().takes_rest;
+  if (takes_rest ? segments.size() < route.segments.size()
+                 : segments.size() != route.segments.size()) {
+    return 0;
+  }
+  std::uint64_t rank = 0;
+  std::size_t used = 0;
+  for (const auto& segment : route.segments) {
+    const auto& text = segments[used];
+    if (!segment.is_parameter
+            ? text != segment.text
+            : text.empty() && (!segment.takes_rest || used + 1 == segments.size())) {
+      return 0;
     }
-    if (!fits || used != target.segments.size()) {
+    rank |= std::uint64_t{segment.is_parameter ? 1U : 2U} << (62U - 2 * used);
+    ++used;
+  }
+  return rank | 1U;
+}
+
+std::vector<std::pair<std::string, std::string>> Router::parameters_of(
+    const Route& route, const std::vector<std::string>& segments) {
+  std::vector<std::pair<std::string, std::string>> parameters;
+  for (std::size_t i = 0; i < route.segments.size(); ++i) {
+    const auto& segment = route.segments[i];
+    if (!segment.is_parameter) {
       continue;
     }
-    fitting.emplace(literals, route.method);
-    if (route.method != method) {
+    auto text = segments[i];
+    for (auto rest = i + 1; segment.takes_rest && rest < segments.size(); ++rest) {
+      text += '/';
+      text += segments[rest];
+    }
+    parameters.emplace_back(segment.text, std::move(text));
+  }
+  return parameters;
+}
+
+Router::Match Router::find(std::string_view method, const Target& target) const {
+  const Route* best = nullptr;
+  std::uint64_t best_rank = 0;
+  for (const auto& route : routes_) {
+    if (route.method == method) {
+      if (const auto rank = fit(route, target.segments); rank > best_rank) {
+        best = &route;
+        best_rank = rank;
+      }
+    }
+  }
+  Match match;
+  if (best != nullptr) {
+    match.verdict = Verdict::kFound;
+    match.handler = &best->handler;
+    match.parameters = parameters_of(*best, target.segments);
+    return match;
+  }
+  std::vector<std::string> allowed;
+  std::multimap<std::uint64_t, std::string> fitting;
+  for (const auto& route : routes_) {
+    if (const auto rank = fit(route, target.segments); rank > 0) {
+      fitting.emplace(rank, route.method);
       if (std::ranges::find(allowed, route.method) == allowed.end()) {
         allowed.push_back(route.method);
       }
-    } else if (best.handler == nullptr || literals > best_literals) {
-      best.verdict = Verdict::kFound;
-      best.handler = &route.handler;
-      best.parameters = std::move(parameters);
-      best_literals = std::move(literals);
     }
   }
-  if (best.handler == nullptr && !allowed.empty()) {
-    best.verdict = Verdict::kNoMethod;
-    best.allow = fmt::format("{}", fmt::join(allowed, ", "));
+  if (!allowed.empty()) {
+    match.verdict = Verdict::kNoMethod;
+    match.allow = fmt::format("{}", fmt::join(allowed, ", "));
     for (const auto& [ignored, name] : fitting) {
-      best.methods.push_back(name);
+      match.methods.push_back(name);
     }
   }
-  return best;
+  return match;
 }
 
 net::awaitable<Response> Router::answer(Request request) const {

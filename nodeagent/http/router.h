@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -62,6 +63,14 @@ class Router {
     std::vector<Segment> segments;
     RouteHandler handler;
   };
+  static constexpr int kMaxSegments = 31;
+
+  /// 0 where the path does not have the route's form. Otherwise higher the earlier a segment is a
+  /// literal rather than a {name}: two bits for each segment, the first segment's highest.
+  static std::uint64_t fit(const Route& route, const std::vector<std::string>& segments);
+  static std::vector<std::pair<std::string, std::string>> parameters_of(
+      const Route& route, const std::vector<std::string>& segments);
+
   std::vector<Route> routes_;
 };
 
