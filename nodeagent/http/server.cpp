@@ -239,7 +239,7 @@ net::awaitable<void> Server::Impl::serve_requests(std::shared_ptr<Impl> self,
     transport->expires_after(limits.read);
     auto read = co_await read_request(transport, buffer, limits.header_bytes, limits.body_bytes,
                                       body_limit_for(self, connection));
-    transport->never_expires();
+    transport->suspend_limit();
     if (const auto* failure = std::get_if<ReadFailure>(&read)) {
       if (failure->status != 0) {
         const auto answer = plain_text(failure->status, failure->text);

@@ -127,8 +127,7 @@ std::string IoResult::text() const {
 }
 
 Transport::Transport(StreamSocket socket)
-    : socket_(std::move(socket)),
-      deadline_(socket_.get_executor(), std::chrono::steady_clock::time_point::max()) {
+    : socket_(std::move(socket)), timer_(socket_.get_executor(), kNever) {
   keep_from_children(socket_.native_handle());
   boost::system::error_code error;
   const auto remote = socket_.remote_endpoint(error);
@@ -153,16 +152,28 @@ IoResult Transport::finish(boost::system::error_code error, std::size_t bytes) c
   return IoResult{.error = error, .bytes = bytes, .timed_out = error && timed_out_};
 }
 
+// A request moves the limit several times, mostly to a later time: then the timer that already
+// runs is left alone, and looks at the limit once it ends.
 void Transport::expires_at(std::chrono::steady_clock::time_point limit) {
   timed_out_ = false;
-  deadline_.expires_at(limit);
-  if (limit == std::chrono::steady_clock::time_point::max()) {
-    return;
+  limit_ = limit;
+  if (limit < next_look_) {
+    look_at(limit);
   }
-  deadline_.async_wait([weak = weak_from_this(), limit](boost::system::error_code error) {
+}
+
+void Transport::look_at(std::chrono::steady_clock::time_point time) {
+  next_look_ = time;
+  timer_.expires_at(time);
+  timer_.async_wait([weak = weak_from_this(), time](boost::system::error_code error) {
     const auto self = weak.lock();
-    // A handler that was already on its way when the limit was moved must not act.
-    if (error || self == nullptr || self->deadline_.expiry() != limit) {
+    // A handler that was already on its way when the timer was moved must not act.
+    if (error || self == nullptr || self->next_look_ != time) {
+      return;
+    }
+    self->next_look_ = kNever;
+    if (self->limit_ > time) {
+      self->expires_at(self->limit_);
       return;
     }
     self->timed_out_ = true;
@@ -175,10 +186,14 @@ void Transport::expires_after(std::chrono::steady_clock::duration limit) {
   expires_at(std::chrono::steady_clock::now() + limit);
 }
 
-void Transport::never_expires() { expires_at(std::chrono::steady_clock::time_point::max()); }
+void Transport::never_expires() {
+  expires_at(kNever);
+  timer_.cancel();
+  next_look_ = kNever;
+}
 
 void Transport::close() {
-  deadline_.cancel();
+  timer_.cancel();
   boost::system::error_code ignored;
   socket_.close(ignored);
 }

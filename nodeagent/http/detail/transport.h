@@ -56,7 +56,10 @@ class Transport : public std::enable_shared_from_this<Transport> {
   /// later ones fail with timed_out, until a new limit is set.
   void expires_at(std::chrono::steady_clock::time_point limit);
   void expires_after(std::chrono::steady_clock::duration limit);
+  /// No limit, and no timer that would keep an executor at work.
   void never_expires();
+  /// No limit until the next one is set, which is soon: the timer is left alone.
+  void suspend_limit() { limit_ = kNever; }
   /// Every read and write under way, and every later one, fails.
   void close();
 
@@ -68,8 +71,13 @@ class Transport : public std::enable_shared_from_this<Transport> {
   Peer peer_;
 
  private:
+  static constexpr auto kNever = std::chrono::steady_clock::time_point::max();
+  void look_at(std::chrono::steady_clock::time_point time);
+
   StreamSocket socket_;
-  net::steady_timer deadline_;
+  net::steady_timer timer_;
+  std::chrono::steady_clock::time_point limit_ = kNever;
+  std::chrono::steady_clock::time_point next_look_ = kNever;  ///< when the timer ends
   bool timed_out_ = false;
 };
 

@@ -167,6 +167,22 @@ TEST_F(HttpServer, EndsASlowRequestWith408) {
   }(*this));
 }
 
+TEST_F(HttpServer, KeepsAConnectionWhoseRequestCameInTime) {
+  serve(echo(), ServerLimits{.idle = 1h, .read = 60ms, .linger = 10ms});
+  run([](HttpServer& t) -> net::awaitable<void> {
+    const auto quick = co_await RawPeer::connect(t.endpoint);
+    co_await quick->write("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    co_await quick->read_until("GET /a ");
+    // Once this one, which began later, is too late, so would have been the one above.
+    const auto slow = co_await RawPeer::connect(t.endpoint);
+    co_await slow->write("GET /b HTTP/1.1\r\n");
+    EXPECT_TRUE((co_await slow->read_to_end()).starts_with("HTTP/1.1 408 "));
+    co_await quick->write("GET /c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_TRUE((co_await quick->read_to_end()).ends_with("GET /c "));
+    co_await t.server->stop(1s);
+  }(*this));
+}
+
 TEST_F(HttpServer, EndsAnIdleConnectionSilently) {
   serve(echo(), ServerLimits{.idle = 60ms, .read = 1h});
   run([](HttpServer& t) -> net::awaitable<void> {
