@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include <boost/asio/awaitable.hpp>
@@ -34,7 +35,8 @@ class NodeContext : public std::enable_shared_from_this<NodeContext> {
 
   /// Starts a coroutine of the node; does nothing once it has stopped.
   void spawn(net::awaitable<void> work);
-  /// The sync of a flush of the log, at env.disk; the caller finishes it.
+  /// The sync of a flush of the log; the caller finishes it. At env.disk, unless it has few bytes
+  /// and the latest one was so brief that changing threads would take longer.
   net::awaitable<Result<void>> sync(std::shared_ptr<log::LogFlush> flush);
   /// A pointer to a part for its coroutines: the node lives as long as one of them does.
   template <class Part>
@@ -69,6 +71,8 @@ class NodeContext : public std::enable_shared_from_this<NodeContext> {
  private:
   std::unique_ptr<streams::Database> database_;
   std::unique_ptr<http::TaskGroup> tasks_;
+  /// How long the latest sync of the log took, where env.disk is there.
+  std::chrono::steady_clock::duration latest_sync_ = std::chrono::hours(1);
   bool started_ = false;
   bool stopping_ = false;
   bool stopped_ = false;
