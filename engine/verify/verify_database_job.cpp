@@ -35,8 +35,11 @@ class VerifyDatabaseJob::State {
     } else if (phase_ == Phase::kChunks) {
       look_at_chunks(units);
     } else if (phase_ == Phase::kState) {
-      look_at_scavenge_state();
+      VERGER_RETURN_IF_ERROR(look_at_scavenge_state());
     } else if (auto stepped = step_on_index(units); !stepped) {
+      if (expected_ && expected_->scratch_error()) {
+        return expected_->scratch_error()->within("sorting the events of the log");
+      }
       findings_.damage(options_.directory, std::nullopt,
                        (database_ == nullptr ? "index and log are not compared: "
                                              : "comparing index and log ended early: ") +
@@ -100,6 +103,7 @@ class VerifyDatabaseJob::State {
   }
 
   Result<void> find_chunks() {
+    VERGER_RETURN_IF_ERROR(files_.make_directories(options_.scratch));
     VERGER_RETURN_IF_ERROR(chunk_files_.find());
     totals_.chunk_files = chunk_files_.count();
     totals_.chunk_bytes = chunk_files_.bytes();
@@ -190,7 +194,8 @@ class VerifyDatabaseJob::State {
     }
     VERGER_TRY(existence_, detail::ExistenceCheck::open(
                                files_, database_->stream_index().directory(), findings_));
-    expected_.emplace(files_, options_.scratch, random_, *database_, options_.lanes, runner_);
+    expected_.emplace(files_, options_.scratch, random_, *database_, options_.events_in_memory,
+                      options_.lanes, runner_);
     phase_ = Phase::kLog;
     return {};
   }
@@ -229,15 +234,19 @@ class VerifyDatabaseJob::State {
     phase_ = Phase::kState;
   }
 
-  void look_at_scavenge_state() {
+  Result<void> look_at_scavenge_state() {
     const auto& index = options_.index_directory;
     if (const auto state =
             detail::check_scavenge_state(files_, random_, index, options_.scratch, findings_);
         !state) {
+      if (state.error().code == Errc::kNoSpace) {
+        return state.error();
+      }
       findings_.damage(scavenge::ScavengeState::path_in(index), std::nullopt,
                        "not looked at: " + state.error().message);
     }
     phase_ = Phase::kDone;
+    return {};
   }
 
   FileSystem& files_;

@@ -17,9 +17,11 @@ struct VerifyDatabaseOptions {
   Path directory;
   Path index_directory;         ///< empty: "<directory>/index"
   std::int32_t chunk_size = 0;  ///< 0: what the first chunk's header says
-  /// For sorting more than 8 million events, and for a copy of scavenging.db; made when missing.
+  /// For sorting more events than are held in memory, and for a copy of scavenging.db; made when
+  /// missing.
   Path scratch;
-  std::size_t lanes = 1;  ///< files looked at side by side
+  std::uint64_t events_in_memory = 8'000'000;  ///< 24 bytes each
+  std::size_t lanes = 1;                       ///< files looked at side by side
 };
 
 struct VerifyTotals {
@@ -58,7 +60,7 @@ class VerifyDatabaseJob final : public Job {
                     Log& log, scavenge::ParallelRunner& runner = scavenge::inline_runner());
   ~VerifyDatabaseJob() override;
   /// Errors: the directory cannot be read at all; kInvalidArgument (the chunk size that was given
-  /// is not that of the files).
+  /// is not that of the files); kNoSpace, kIo: `scratch` cannot be used.
   Result<StepOutcome> step(Budget budget) override;
 
   [[nodiscard]] VerifyProgress progress() const;

@@ -270,7 +270,7 @@ Result<json> scavenge(const Path& directory, int threads) {
 Result<json> verify(const Path& directory, int threads) {
   verify::VerifyDatabaseOptions options;
   options.directory = directory;
-  options.scratch = directory / "scratch";
+  options.scratch = directory.parent_path() / "scratch";
   options.lanes = static_cast<std::size_t>(threads);
   const auto runner = scavenge::make_thread_runner(threads);
   verify::VerifyDatabaseJob job(posix_file_system(), options, system_clock(), system_random(),
@@ -282,7 +282,8 @@ Result<json> verify(const Path& directory, int threads) {
     }
   }
   if (job.findings().damage_count() > 0) {
-    return Error{Errc::kCorruption, "the database is damaged"};
+    return Error{Errc::kCorruption,
+                 fmt::format("the database is damaged: {}", job.findings().all().front().text)};
   }
   return json{{"records", job.totals().records}, {"entries", job.totals().entries}};
 }

@@ -10,9 +10,6 @@ namespace {
 
 namespace flags = log::prepare_flags;
 
-/// Entries held in memory by all parts together: 192 MB.
-constexpr std::uint64_t kEntriesInMemory = 8'000'000;
-
 }  // namespace
 
 /// What the parts share: each takes the next chunk that none has.
@@ -39,8 +36,7 @@ class ExpectedEntries::Part final : public Work {
       if (auto read = read_record(); !read) {
         complete = false;
         scanner_.reset();
-        if (read.error().code == Errc::kNoSpace) {
-          outcome = read;
+        if (!outcome) {
           return true;
         }
         findings.damage(chunk_->path(), std::nullopt,
@@ -56,7 +52,7 @@ class ExpectedEntries::Part final : public Work {
   Findings findings;
   bool complete = true;
   bool more = true;
-  Result<void> outcome;
+  Result<void> outcome;  ///< of sorting; what is wrong with the log is a finding
 
  private:
   /// False where there is none.
@@ -113,7 +109,8 @@ class ExpectedEntries::Part final : public Work {
   }
 
   Result<void> add_event(const log::Prepare& prepare, EventNumber number) {
-    return entries.add({shared_.index.hash(prepare.stream), number, prepare.position});
+    outcome = entries.add({shared_.index.hash(prepare.stream), number, prepare.position});
+    return outcome;
   }
 
   Shared& shared_;
@@ -123,8 +120,8 @@ class ExpectedEntries::Part final : public Work {
 };
 
 ExpectedEntries::ExpectedEntries(FileSystem& files, Path scratch, Random& random,
-                                 const streams::Database& database, std::size_t lanes,
-                                 scavenge::ParallelRunner& runner)
+                                 const streams::Database& database, std::uint64_t in_memory,
+                                 std::size_t lanes, scavenge::ParallelRunner& runner)
     : shared_(std::make_unique<Shared>(database)), lanes_(lanes, runner) {
   const auto parts =
       std::clamp<std::size_t>(lanes, 1, std::max<std::size_t>(shared_->chunks.size(), 1));
@@ -133,7 +130,8 @@ ExpectedEntries::ExpectedEntries(FileSystem& files, Path scratch, Random& random
   }
   for (std::size_t n = 0; n < parts; ++n) {
     parts_.push_back(std::make_unique<Part>(
-        *shared_, index::SortedEntries(files, scratch, random, kEntriesInMemory / parts)));
+        *shared_, index::SortedEntries(files, scratch, random,
+                                       std::max<std::uint64_t>(in_memory / parts, 1))));
     lanes_.add(*parts_.back());
   }
 }
@@ -144,7 +142,10 @@ Result<bool> ExpectedEntries::read(std::uint32_t units, Findings& findings) {
     return false;
   }
   for (const auto& part : parts_) {
-    VERGER_RETURN_IF_ERROR(part->outcome);
+    if (!part->outcome) {
+      scratch_error_ = part->outcome.error();
+      return *scratch_error_;
+    }
     findings.take(part->findings);
   }
   return true;
@@ -176,12 +177,20 @@ const index::IndexEntry& ExpectedEntries::current() const {
 }
 
 Result<bool> ExpectedEntries::advance() {
+  const auto advance = [this](Part& part) -> Result<void> {
+    auto more = part.entries.advance();
+    if (!more) {
+      return scratch_error_.emplace(std::move(more).error());
+    }
+    part.more = *more;
+    return {};
+  };
   if (started_) {
-    VERGER_TRY(parts_[next_]->more, parts_[next_]->entries.advance());
+    VERGER_RETURN_IF_ERROR(advance(*parts_[next_]));
   } else {
     started_ = true;
-    for (auto& part : parts_) {
-      VERGER_TRY(part->more, part->entries.advance());
+    for (const auto& part : parts_) {
+      VERGER_RETURN_IF_ERROR(advance(*part));
     }
   }
   bool found = false;

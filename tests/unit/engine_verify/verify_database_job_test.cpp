@@ -35,9 +35,13 @@ class VerifyDatabase : public ::testing::Test {
   /// What a whole run finds, one line each.
   std::vector<std::string> run(std::uint32_t units = 4096, std::size_t lanes = 1,
                                scavenge::ParallelRunner& runner = scavenge::inline_runner()) {
-    VerifyDatabaseJob job(
-        disk, {.directory = "/db", .index_directory = {}, .scratch = "/tmp", .lanes = lanes}, clock,
-        random, null_log(), runner);
+    VerifyDatabaseJob job(disk,
+                          {.directory = "/db",
+                           .index_directory = {},
+                           .scratch = "/tmp",
+                           .events_in_memory = events_in_memory,
+                           .lanes = lanes},
+                          clock, random, null_log(), runner);
     std::uint64_t bytes = 0;
     for (steps = 1;; ++steps) {
       const auto outcome = value(job.step({.units = units}));
@@ -72,6 +76,7 @@ class VerifyDatabase : public ::testing::Test {
   test::ManualClock clock;
   SeededRandom random{5};
   VerifyTotals totals;
+  std::uint64_t events_in_memory = 8'000'000;
   int steps = 0;
 };
 
@@ -82,6 +87,30 @@ TEST_F(VerifyDatabase, FindsNothingInASoundOne) {
   EXPECT_GT(totals.records, totals.events);
   EXPECT_EQ(totals.entries_without_record + totals.records_without_entry, 0U);
   EXPECT_FALSE(scratch_is_used());
+}
+
+TEST_F(VerifyDatabase, SortsMoreEventsThanFitIntoMemoryInADirectoryThatItMakes) {
+  events_in_memory = 16;
+  EXPECT_THAT(run(), IsEmpty());
+  EXPECT_GT(totals.events, 100U);
+  EXPECT_THAT(run(7, 3), IsEmpty());
+  EXPECT_TRUE(value(disk.exists("/tmp")));
+  EXPECT_FALSE(scratch_is_used());
+}
+
+TEST_F(VerifyDatabase, AFullScratchDirectoryIsNoDamage) {
+  disk.set_free_space(0);
+  VerifyDatabaseJob job(
+      disk, {.directory = "/db", .index_directory = {}, .scratch = "/tmp", .events_in_memory = 16},
+      clock, random, null_log());
+  Result<StepOutcome> outcome = StepOutcome{StepOutcome::Kind::kMore};
+  while (outcome && outcome->kind == StepOutcome::Kind::kMore) {
+    outcome = job.step({.units = 4096});
+  }
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, Errc::kNoSpace);
+  EXPECT_THAT(outcome.error().message, HasSubstr("/tmp/"));
+  EXPECT_THAT(job.findings().all(), IsEmpty());
 }
 
 TEST_F(VerifyDatabase, FindsTheSameInStepsOfAnySizeAndBySeveralThreads) {
