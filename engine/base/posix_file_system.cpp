@@ -12,6 +12,7 @@
 
 #include "engine/base/file_system.h"
 #include "engine/base/unique_fd.h"
+#include "engine/base/writeback.h"
 
 namespace verger {
 namespace {
@@ -47,7 +48,7 @@ auto retried(Call call) {
   return result;
 }
 
-class PosixFile final : public File {
+class PosixFile final : public File, public EarlyWriteback {
  public:
   PosixFile(UniqueFd fd, Path path) : fd_(std::move(fd)), path_(std::move(path)) {}
 
@@ -86,6 +87,12 @@ class PosixFile final : public File {
       done += static_cast<std::size_t>(put);
     }
     return {};
+  }
+
+  void start_writeback(std::uint64_t offset, std::uint64_t size) override {
+    // A failure is the next sync's to report.
+    ::sync_file_range(fd_.get(), static_cast<off64_t>(offset), static_cast<off64_t>(size),
+                      SYNC_FILE_RANGE_WRITE);
   }
 
   Result<std::uint64_t> size() const override {
@@ -328,6 +335,12 @@ class PosixFileSystem final : public FileSystem {
 };
 
 }  // namespace
+
+void start_writeback(File& file, std::uint64_t offset, std::uint64_t size) {
+  if (auto* early = dynamic_cast<EarlyWriteback*>(&file)) {
+    early->start_writeback(offset, size);
+  }
+}
 
 FileSystem& posix_file_system() {
   static PosixFileSystem files;

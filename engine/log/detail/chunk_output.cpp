@@ -2,9 +2,15 @@
 
 #include <algorithm>
 
+#include "engine/base/writeback.h"
 #include "engine/log/detail/limits.h"
 
 namespace verger::log::detail {
+namespace {
+
+constexpr std::uint64_t kWritebackSize = std::uint64_t{8} << 20U;
+
+}  // namespace
 
 Result<void> ChunkOutput::rehash() {
   hash_ = Md5();
@@ -40,17 +46,26 @@ Result<void> ChunkOutput::flush() {
     buffer_.clear();
     return {};
   }
-  VERGER_RETURN_IF_ERROR(file_->write_at(written_, buffer_));
-  written_ += buffer_.size();
+  VERGER_RETURN_IF_ERROR(write_through(buffer_));
   background_->take(buffer_);
   return {};
 }
 
 /// Hashed in large pieces: by the record it would cost as much again as the rest of appending.
 Result<void> ChunkOutput::write(ByteView bytes) {
-  VERGER_RETURN_IF_ERROR(file_->write_at(written_, bytes));
+  VERGER_RETURN_IF_ERROR(write_through(bytes));
   hash(bytes);
+  return {};
+}
+
+/// What is written goes on to the disk while more is: a chunk is synced when it is complete.
+Result<void> ChunkOutput::write_through(ByteView bytes) {
+  VERGER_RETURN_IF_ERROR(file_->write_at(written_, bytes));
   written_ += bytes.size();
+  if (written_ - on_its_way_ >= kWritebackSize) {
+    start_writeback(*file_, on_its_way_, written_ - on_its_way_);
+    on_its_way_ = written_;
+  }
   return {};
 }
 

@@ -18,7 +18,10 @@ class ChunkOutput {
   /// Continues at `offset`; what lies before is hashed by `rehash`, unless offset is 0.
   /// With `hash_in_background` a thread of its own hashes, from the first append to complete().
   ChunkOutput(File& file, std::uint64_t offset, bool hash_in_background = false)
-      : file_(&file), written_(offset), hash_in_background_(hash_in_background) {}
+      : file_(&file),
+        written_(offset),
+        on_its_way_(offset),
+        hash_in_background_(hash_in_background) {}
 
   /// Reads the file from 0 to where writing continues.
   Result<void> rehash();
@@ -37,10 +40,12 @@ class ChunkOutput {
 
  private:
   Result<void> write(ByteView bytes);
+  Result<void> write_through(ByteView bytes);
   void hash(ByteView bytes);
 
   File* file_;
   std::uint64_t written_;
+  std::uint64_t on_its_way_;  ///< up to here writing to the disk has begun
   Bytes buffer_;
   Md5 hash_;
   bool hash_in_background_;
