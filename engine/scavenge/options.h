@@ -17,7 +17,7 @@ struct StopAfter {
 };
 
 struct ScavengeOptions {
-  int threads = 1;             ///< 1 to 4; of chunk execution only
+  int threads = 1;             ///< 1 to 4; of executing chunks and merging them
   int throttle_percent = 100;  ///< 1 to 100; 100 with more than one thread
   bool merge_chunks = true;
   /// Removes tombstones, too. Unsafe where a node that still lacks one may come back.

@@ -182,7 +182,7 @@ Result<void> ScavengeJob::enter(Stage stage, std::optional<std::int32_t> done_ch
       task_ = std::make_unique<ChunkExecutor>(context_, runner_, done_chunk);
       break;
     case Stage::kMergingChunks:
-      task_ = std::make_unique<ChunkMerger>(context_);
+      task_ = std::make_unique<ChunkMerger>(context_, runner_);
       break;
     case Stage::kExecutingIndex:
       task_ = std::make_unique<IndexExecutor>(context_);
