@@ -345,7 +345,8 @@ void EstimateJob::State::add_up(Estimate& estimate) {
   estimate.disk_need =
       estimate.state_bytes +
       std::max({estimate.largest_rewrite * std::min(threads, estimate.chunks_executed),
-                estimate.largest_merge, estimate.largest_table});
+                estimate.largest_merge * std::min<std::uint64_t>(threads, estimate.merges.size()),
+                estimate.largest_table});
   estimate.top = top.largest(top_count);
   estimate.top_is_exact = top.exact();
   estimate.streams_losing = top.streams();

@@ -295,7 +295,8 @@ void add_estimate_command(CLI::App& program, Action& chosen) {
   command->add_flag("--no-merge", options->no_merge, "As if small chunks were not merged");
   command
       ->add_option("--threads", options->preview.options.threads,
-                   "Chunks rewritten side by side; more of them need more disk space")
+                   "Chunks rewritten, and groups of them merged, side by side; more of them need "
+                   "more disk space")
       ->check(CLI::Range(1, 4));
   command
       ->add_option("--index-cache-depth", options->preview.index_cache_depth,

@@ -366,7 +366,9 @@ void add_scavenge_command(CLI::App& program, Action& chosen) {
   command->add_flag("--no-merge", arguments->no_merge, "Leave small chunks as they are");
   command->add_flag("--unsafe-ignore-hard-delete", arguments->options.unsafe_ignore_hard_delete,
                     "Remove tombstones, too");
-  command->add_option("--threads", arguments->options.threads, "Chunks rewritten side by side")
+  command
+      ->add_option("--threads", arguments->options.threads,
+                   "Chunks rewritten, and groups of them merged, side by side")
       ->check(CLI::Range(1, 4));
   command
       ->add_option("--throttle-percent", arguments->options.throttle_percent,
