@@ -166,7 +166,7 @@ void add_backup_verify_command(CLI::App& backup, Action& chosen) {
                    "Files read side by side (default: one for each processor)")
       ->check(CLI::Range(1, 64));
   command->add_option("--tmp-dir", arguments->scratch,
-                      "For sorting more than 8 million events, and for a copy of scavenging.db "
+                      "For sorting more than 4 million events, and for a copy of scavenging.db "
                       "(default: the system's directory for temporary files)");
   command->footer("Example:\n  verger-db backup verify /backup/orders");
   command->callback([arguments, &chosen] {

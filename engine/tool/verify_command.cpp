@@ -41,7 +41,7 @@ void add_verify_command(CLI::App& program, Action& chosen) {
                    "Chunks and tables looked at side by side (default: one for each processor)")
       ->check(CLI::Range(1, 64));
   command->add_option("--tmp-dir", arguments->scratch,
-                      "For sorting more than 8 million events, and for a copy of scavenging.db "
+                      "For sorting more than 4 million events, and for a copy of scavenging.db "
                       "(default: the system's directory for temporary files)");
   command->footer("Example:\n  verger-db verify /var/lib/eventstore");
   command->callback([arguments, &chosen] {

@@ -20,7 +20,7 @@ struct VerifyDatabaseOptions {
   /// For sorting more events than are held in memory, and for a copy of scavenging.db; made when
   /// missing.
   Path scratch;
-  std::uint64_t events_in_memory = 8'000'000;  ///< 24 bytes each
+  std::uint64_t events_in_memory = 4'000'000;  ///< 24 bytes each, and as much again to sort them
   std::size_t lanes = 1;                       ///< files looked at side by side
 };
 

@@ -12,8 +12,7 @@ namespace {
 constexpr std::size_t kDamageListed = 100;
 constexpr std::size_t kNotesListed = 20;
 constexpr std::chrono::seconds kBetweenLooksAtRoom{30};
-/// Of detail/expected_entries.cpp: 8 million entries of 24 bytes.
-constexpr std::uint64_t kTableBytesInMemory = 192'000'000;
+constexpr std::uint64_t kEntryBytes = 24;
 /// Of detail/filters.cpp.
 constexpr std::string_view kMissingStreams = "stream missing in the existence filter";
 
@@ -100,7 +99,8 @@ Result<void> VerifyRunningJob::check_room() {
 
 /// Entries beyond a number that fits into memory are sorted in files, and each merged once.
 Result<void> VerifyRunningJob::check_scratch() const {
-  const auto needed = running_->table_bytes() < kTableBytesInMemory ? 0 : running_->table_bytes();
+  const auto in_memory = verify::VerifyDatabaseOptions{}.events_in_memory * kEntryBytes;
+  const auto needed = running_->table_bytes() < in_memory ? 0 : running_->table_bytes();
   const auto space = files_.space(place_.scratch);
   if (!space || space->available >= needed) {
     return {};

@@ -76,7 +76,7 @@ class VerifyDatabase : public ::testing::Test {
   test::ManualClock clock;
   SeededRandom random{5};
   VerifyTotals totals;
-  std::uint64_t events_in_memory = 8'000'000;
+  std::uint64_t events_in_memory = VerifyDatabaseOptions{}.events_in_memory;
   int steps = 0;
 };
 
