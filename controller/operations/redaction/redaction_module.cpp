@@ -15,13 +15,15 @@ constexpr ApiSchema kSchemas[] = {
     {"RedactedEvent", "stream:string! number:integer! position:integer! digest:string!"},
     {"RedactionOfNode",
      "node:string! state:redacted|already|not-done! proven:boolean! records:integer! "
-     "blanked:integer! already:integer! missing:string[]! chunks:RedactedChunk[]! "
+     "blanked:integer! already:integer! read_blank:integer! missing:string[]! "
+     "chunks:RedactedChunk[]! "
      "removed:string[]! texts:integer! unsearchable:integer! searched_files:integer! "
      "searched_bytes:integer! left:string[]! online:boolean! way:string! read_back:integer! "
      "search_rounds:integer! changing:string[]! held_searched:integer! confirmed:boolean! "
      "seconds:number!"},
     {"RedactedChunk",
-     "from:string! to:string! records:integer! md5_before:string! md5_after:string!"},
+     "from:string! to:string! records:integer! md5_before:string! md5_after:string! "
+     "digest_before:string digest_after:string"},
     {"RedactionBackup",
      "generation:string! node:string! repository:string! started_at:time?! "
      "end_position:integer?! command:string! expired:boolean!"},

@@ -36,6 +36,7 @@ json node_of_report(const planner::Step& step, const StepState* state) {
           {"records", number_of<std::int64_t>(result, "records")},
           {"blanked", number_of<std::int64_t>(result, "blanked")},
           {"already", number_of<std::int64_t>(result, "already")},
+          {"read_blank", number_of<std::int64_t>(result, "read_blank")},
           {"missing", array_in(result, "missing")},
           {"chunks", array_in(result, "chunks")},
           {"removed", array_in(result, "removed")},

@@ -50,8 +50,7 @@ class RedactAgainStep final : public StepKind {
     auto result = news.result;
     auto left = json::array();
     for (const auto& each : result.value("found", json::array())) {
-      left.push_back(
-          fmt::format("{}: not redacted again: {}", context.step.node, each.get<std::string>()));
+      left.push_back(fmt::format("{}: {}", context.step.node, each.get<std::string>()));
     }
     if (!left.empty()) {
       result[std::string(kDifferences)] = std::move(left);
