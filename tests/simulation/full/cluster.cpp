@@ -98,11 +98,18 @@ http::Endpoint endpoint(std::string_view host, std::uint16_t port) {
 /// What a process refers to; outlives everything that runs in it.
 struct Cluster::NodeProgram {
   NodeProgram(testing::SimHost& host, std::uint64_t seed, Trace& trace,
-              std::function<void()> before_sync)
+              std::function<void()> before_sync, OnlineWork& work)
       : random(seed),
         disk(host.disk(), std::move(before_sync)),
         jobs(host.timers()),
-        log(trace, host.clock(), host.name()) {}
+        log(trace, host.clock(), host.name()),
+        online(
+            host.name(), {host.disk(), host.clock(), random, log}, host.timers(),
+            [this]() -> std::shared_ptr<node::Core> {
+              const auto parts = owned.lock();
+              return parts && parts->node ? parts->node->core() : nullptr;
+            },
+            work) {}
   SeededRandom random;
   SlowFileSystem disk;
   PacedJobRunner jobs;
@@ -113,6 +120,7 @@ struct Cluster::NodeProgram {
     std::shared_ptr<agent::Agent> agent;
   };
   std::weak_ptr<Owned> owned;
+  SimOnlineAccess online;
 };
 
 struct Cluster::ControllerProgram {
@@ -214,7 +222,8 @@ Result<void> Cluster::open_agent(testing::SimHost& host, NodeProgram& program) {
                                    const auto parts = weak.lock();
                                    return parts && parts->node ? &parts->node->inspection()
                                                                : nullptr;
-                                 }}));
+                                 },
+                                 .online = &program.online}));
   host.serve_http(kAgentPort, owned->agent->handler());
   return {};
 }
@@ -222,11 +231,11 @@ Result<void> Cluster::open_agent(testing::SimHost& host, NodeProgram& program) {
 Result<void> Cluster::boot_node(Machine& machine) {
   auto& host = machine.host;
   const auto& name = host.name();
-  machine.node = std::make_unique<NodeProgram>(host,
-                                               options_.seed * 1000 +
-                                                   static_cast<std::uint64_t>(machine.boots) * 10 +
-                                                   static_cast<std::uint64_t>(name.back() - '0'),
-                                               trace_, [this, &machine] { before_sync(machine); });
+  machine.node = std::make_unique<NodeProgram>(
+      host,
+      options_.seed * 1000 + static_cast<std::uint64_t>(machine.boots) * 10 +
+          static_cast<std::uint64_t>(name.back() - '0'),
+      trace_, [this, &machine] { before_sync(machine); }, online);
   auto& program = *machine.node;
   auto owned = std::make_shared<NodeProgram::Owned>();
   program.owned = owned;
@@ -245,6 +254,8 @@ Result<void> Cluster::boot_node(Machine& machine) {
   node.assume_stopped = true;
   node.enable_atom_pub = true;
   node.scavenge_backend_page_size = 4096;
+  // As the program shows it; agents beside the node read it there.
+  node.effective.push_back({.name = "ScavengeBackendPageSize", .value = "4096"});
   node.scavenge_backend_cache_size = 256 * 1024;
   node.scavenge_hash_users_cache_capacity = 1000;
   node.timings = timings();

@@ -10,6 +10,7 @@
 #include "controller/daemon/controller.h"
 #include "nodeagent/node/inspection.h"
 #include "tests/simulation/full/base_disk.h"
+#include "tests/simulation/full/online.h"
 #include "tests/simulation/full/trace.h"
 #include "tests/support/cluster/sim_world.h"
 
@@ -76,6 +77,8 @@ class Cluster {
 
   testing::SimWorld& world() { return world_; }
   Trace& trace() { return trace_; }
+  /// Of agents beside their nodes, where the policy has them switch chunks.
+  OnlineWork online;
   /// Starts that failed, with the last reason.
   int failed_starts = 0;
   std::string last_failed_start;

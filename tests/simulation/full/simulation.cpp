@@ -25,6 +25,8 @@ constexpr auto kEndLimit = minutes(5);
 constexpr auto kLongWait = seconds(15);
 constexpr auto kCatchUpLimit = minutes(2);
 
+constexpr std::uint64_t kWaysSeed = 7'919'000'003;
+
 constexpr std::array<std::string_view, 3> kBroken = {"reply-is-deed", "second-resign",
                                                      "repeat-after-crash"};
 
@@ -76,6 +78,9 @@ class Simulation {
     result.faults = injector_.tally();
     result.faults["leader changed"] += watcher_.leader_changes();
     result.faults["power cut with loss of data"] += cluster_.power_cuts_with_loss;
+    result.faults["chunk switched online"] += cluster_.online.switches;
+    result.faults["call of a switch lost"] += cluster_.online.broken_before;
+    result.faults["answer of a switch lost"] += cluster_.online.broken_after;
     result.chosen = injector_.describe();
     result.state = waiting_ ? "waiting" : watcher_.journal().run_state;
     result.reason = watcher_.journal().run_reason;
@@ -101,7 +106,17 @@ class Simulation {
     // faults early by waiting for the end of them.
     options.policy.gates.clock_skew_limit_ms = std::int64_t{24} * 3'600'000;
     // Faults may stop one scavenge more often than an operator would let them.
-    scavenge_of(options.policy).scavenge_attempts = 20;
+    auto& scavenge = scavenge_of(options.policy);
+    scavenge.scavenge_attempts = 20;
+    // By numbers of its own, so that all other runs are what they were without it.
+    SeededRandom ways(options_.seed + kWaysSeed);
+    if (ways.below(5) == 0) {
+      scavenge.strategy = planner::Strategy::kOnline;
+      scavenge.threads = 1 + static_cast<std::int32_t>(ways.below(2));
+      if (ways.below(4) == 0) {
+        scavenge.leader = planner::LeaderRule::kInPlace;
+      }
+    }
     return options;
   }
 
@@ -115,7 +130,7 @@ class Simulation {
     // In every fourth run the faults begin while the person still registers and plans.
     const bool early = options_.faults && seeds_.below(4) == 0;
     if (early) {
-      injector_.begin();
+      begin_faults();
     }
     const auto started = [this] { return !person_.run().empty(); };
     if (!world_.run_until([&] { return started() || (early && injector_.over()); }, kStartLimit)) {
@@ -124,9 +139,10 @@ class Simulation {
     }
     if (options_.faults && !early) {
       world_.run_for(milliseconds(seeds_.below(6000)));
-      injector_.begin();
+      begin_faults();
     }
     world_.run_until([this] { return injector_.over(); }, minutes(5));
+    cluster_.online.disturbed = false;
     injector_.heal();
     if (!world_.run_until(started, kStartLimit)) {
       watcher_.violation("no run started after healing: " + person_.obstacle());
@@ -137,6 +153,11 @@ class Simulation {
       return;
     }
     finish();
+  }
+
+  void begin_faults() {
+    cluster_.online.disturbed = true;
+    injector_.begin();
   }
 
   void finish() {

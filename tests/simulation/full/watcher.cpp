@@ -57,6 +57,12 @@ void Watcher::look() {
     }
     scavenged = name;
   }
+  for (const auto& name : cluster_.online.locked) {
+    if (!scavenged.empty() && scavenged != name) {
+      violation(fmt::format("{} and {} are scavenged at the same time", scavenged, name));
+    }
+    scavenged = name;
+  }
   look_at_leader();
   if (journal_changed_) {
     if (auto* controller = cluster_.controller()) {
@@ -236,7 +242,7 @@ void Watcher::journaled(const controller::JournalEvent& event) {
     const auto step = text("step");
     journal_.open_intents.erase(step);
     for (const auto name : kNodes) {
-      for (const auto* prefix : {"scavenge-", "adopt-", "finish-"}) {
+      for (const auto* prefix : {"scavenge-", "adopt-", "finish-", "online-"}) {
         if (step == fmt::format("{}{}", prefix, name)) {
           claimed_scavenged(std::string(name), data.value("result", json()).dump(), step);
         }

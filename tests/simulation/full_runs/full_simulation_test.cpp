@@ -58,6 +58,9 @@ TEST_P(FullSimulation, HoldsUnderFaults) {
                             "clock step",
                             "agent gone",
                             "foreign scavenge",
+                            "chunk switched online",
+                            "call of a switch lost",
+                            "answer of a switch lost",
                             "election out of turn"}) {
     EXPECT_GT(summary.faults[fault], 0U) << fault << " never took effect";
   }
