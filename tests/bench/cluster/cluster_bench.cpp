@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/clock.h"
+#include "tests/bench/cluster/strategies_bench.h"
 #include "tests/bench/workload.h"
 #include "tests/support/processes/https_caller.h"
 #include "tests/support/processes/real_cluster.h"
@@ -24,11 +25,13 @@ using std::chrono::steady_clock;
 using test::RealCluster;
 
 constexpr std::string_view kUsage =
-    "usage: verger-bench-cluster [--events N] [--pauses N]\n"
+    "usage: verger-bench-cluster [--events N] [--pauses N] [--strategies 1]\n"
     "\n"
     "Generates a database (default: 6 million events), gives three embedded nodes a copy each\n"
-    "and measures a rolling scavenge, and in another one pauses (default: 10). Under $TMPDIR or\n"
-    "/tmp, where it needs 2 GB for each million events.\n";
+    "and measures a rolling scavenge, and in another one pauses (default: 10). With --strategies "
+    "1\n"
+    "instead: the same database scavenged by the servers, online and offline, with what a client\n"
+    "waits for meanwhile. Under $TMPDIR or /tmp, where it needs 2 GB for each million events.\n";
 
 constexpr std::uint64_t kStreams = 25'000;
 constexpr auto kRunLimit = seconds(900);
@@ -36,6 +39,7 @@ constexpr auto kRunLimit = seconds(900);
 struct Options {
   std::uint64_t events = 6'000'000;
   std::uint64_t pauses = 10;
+  std::uint64_t strategies = 0;  ///< 1: these instead
 };
 
 double ms_between(steady_clock::time_point from, steady_clock::time_point to) {
@@ -211,9 +215,10 @@ std::optional<Options> parse(std::span<char*> arguments) {
   Options options;
   for (std::size_t i = 1; i < arguments.size(); i += 2) {
     const std::string_view name = arguments[i];
-    auto* into = name == "--events"   ? &options.events
-                 : name == "--pauses" ? &options.pauses
-                                      : nullptr;
+    auto* into = name == "--events"       ? &options.events
+                 : name == "--pauses"     ? &options.pauses
+                 : name == "--strategies" ? &options.strategies
+                                          : nullptr;
     if (into == nullptr || i + 1 == arguments.size()) {
       return std::nullopt;
     }
@@ -244,6 +249,10 @@ int run(std::span<char*> arguments) {
   if (!made) {
     std::cerr << made.error().message << '\n';
     return 1;
+  }
+  if (options->strategies > 0) {
+    measure_strategies(files);
+    return 0;
   }
   measure_rolling(files);
   if (options->pauses > 0) {
