@@ -9,13 +9,18 @@
 namespace verger::agent {
 namespace {
 
+/// A restart of the server is seen by the next look; a look reads what the agent has in memory.
 constexpr std::chrono::minutes kBetweenLostLooks{1};
-/// A server that has started writes its filter's checkpoint every 30 s.
+/// A server that has started writes its filter's checkpoint every 30 s: several of them, so that a
+/// filter which it still makes is not taken for one that lacks streams.
 constexpr std::chrono::minutes kAfterStart{3};
-/// After a look that found nothing out.
+/// After a look that found nothing out, most often since tables were merged meanwhile: that ends
+/// within minutes, and the count is no hurry.
 constexpr std::chrono::minutes kAfterFailure{10};
+/// 200,000 entries, 4.8 MB, a second: a tenth of what a slow disk reads. A billion entries take an
+/// hour and a half.
 constexpr std::uint32_t kEntriesPerMs = 200;
-/// What the filter has by then was on its way to it.
+/// What the filter has by then was on its way to it: a server writes it every 30 s.
 constexpr std::chrono::minutes kUntilConfirmed{1};
 
 /// Counts, and where some are lost looks once more a minute later.
@@ -80,7 +85,7 @@ std::int64_t LostStreamsWatch::count() const { return state_->count; }
 net::awaitable<void> LostStreamsWatch::watch(Environment environment,
                                              std::chrono::milliseconds period,
                                              std::shared_ptr<State> state) {
-  while (!state->flag->requested()) {
+  while (!state->flag->requested()) {  // until stop(), at the end of the agent
     co_await environment.timers.sleep_for(kBetweenLostLooks);
     auto* node = state->flag->requested() ? nullptr : state->inspection();
     if (node == nullptr) {

@@ -13,8 +13,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// A redaction holds the lock for seconds, a scavenge for hours: each attempt waits twice as long
+/// as the one before, and half a minute (1 + 2 + 4 + 8 + 16 s) outlasts the former. For the latter
+/// the controller waits: it tries the whole step again, and no attempt is spent.
 constexpr milliseconds kFirstLockBackOff{1'000};
-/// 1 + 2 + 4 + 8 + 16 seconds.
 constexpr int kLockAttempts = 6;
 
 }  // namespace
@@ -25,6 +27,7 @@ net::awaitable<Ended> take_lock(Shared work) {
   for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
     if (attempt > 0) {
       work->report("waiting for the chunk lock");
+      // In pieces, so that a cancel ends it at once.
       for (milliseconds waited{0}; waited < pause && !work->stopping(); waited += kServerPoll) {
         co_await work->node.timers.sleep_for(kServerPoll);
       }

@@ -26,6 +26,7 @@ net::awaitable<void> rest_after(Shared work, std::uint64_t bytes, std::chrono::n
         due, Seconds(static_cast<double>(bytes) / static_cast<double>(throttle.bytes_per_second)) -
                  Seconds(took));
   }
+  // In pieces, so that a cancel or another throttle ends it at once.
   while (due > Seconds(0) && !work->stopping() && work->node.control->throttle() == throttle) {
     const auto piece = std::min<Seconds>(due, kServerPoll);
     co_await work->node.timers.sleep_for(std::chrono::ceil<milliseconds>(piece));

@@ -152,20 +152,25 @@ std::string result_text(const Shared& work, const node::NodeInspection& inspecti
       .dump();
 }
 
-/// Room for what is written before the first old chunk goes: with several threads as many chunks at
-/// a time, and copies of the open chunk and of the state. What more is needed shows while the
-/// shadow is worked in, and then nothing of the node's has changed.
-std::string space_problem(const Shared& work, const node::NodeInspection& inspection) {
+/// What is left to the server all the time: a chunk for each thread, which is written at once, and
+/// one more, which the server may begin.
+std::uint64_t room_for_server(const Shared& work, const node::NodeInspection& inspection) {
+  const auto largest = std::max<std::int64_t>(inspection.chunks().largest_bytes, 0);
+  return static_cast<std::uint64_t>(largest) *
+         static_cast<std::uint64_t>(work->parameters.threads + 1);
+}
+
+/// Room to begin with: also for the copy of the state. How much the new chunks need is known once
+/// they are there: it is looked at while the shadow is worked in, and then nothing of the node's
+/// has changed.
+std::string space_problem(const Shared& work) {
   const auto space = work->machine.files.space(work->place.database);
   if (!space) {
     return {};
   }
   const auto state =
       work->machine.files.file_size(scavenge::ScavengeState::path_in(work->place.index));
-  const auto chunks = inspection.chunks();
-  const auto needed = static_cast<std::uint64_t>(std::max<std::int64_t>(chunks.largest_bytes, 0)) *
-                          static_cast<std::uint64_t>(work->parameters.threads + 1) +
-                      state.value_or(0);
+  const auto needed = work->kept_free + state.value_or(0);
   return space->available >= needed
              ? std::string()
              : fmt::format("{}: {} bytes are free, and at least {} are needed",
@@ -198,7 +203,8 @@ net::awaitable<Ended> one_round(Shared work) {
     if (!problem.empty()) {
       co_return OnlineFailure{.code = "not_supported", .text = std::move(problem)};
     }
-    if (auto full = space_problem(work, *inspection); !full.empty()) {
+    work->kept_free = room_for_server(work, *inspection);
+    if (auto full = space_problem(work); !full.empty()) {
       co_return OnlineFailure{.code = "no_space", .text = std::move(full)};
     }
     const auto points = inspection->scavenge_points();
@@ -212,14 +218,16 @@ net::awaitable<Ended> one_round(Shared work) {
       co_return failed;
     }
   }
-  if (auto failed = co_await server_phase(work)) {
-    co_return failed;
-  }
-  VERGER_FAILPOINT("online.server.done");
+  // The memory has what is to be known from here on; links would keep the space of index tables
+  // that the server replaces.
   if (const auto removed = co_await remove_shadow(work); !removed) {
     work->node.log.warning("the shadow of an online scavenge was not removed",
                            {{"reason", removed.error().message}});
   }
+  if (auto failed = co_await server_phase(work)) {
+    co_return failed;
+  }
+  VERGER_FAILPOINT("online.server.done");
   work->memory[kInstalled] = false;
   co_return std::nullopt;
 }

@@ -1,5 +1,7 @@
 #include "nodeagent/operations/online_scavenge/online_work.h"
 
+#include <fmt/format.h>
+
 #include "engine/online/installation.h"
 #include "nodeagent/node/job_runner.h"
 
@@ -8,7 +10,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A server that was killed comes back, or does not; until then its work waits.
+/// A server that was killed comes back, or does not; until then its work waits. As long as an agent
+/// that restarts its server gives it (a large index takes minutes to open); then the operation
+/// fails with what is switched in place, and the controller tries again.
 constexpr milliseconds kServerReturn{300'000};
 
 class OneEngineCall final : public Job {
@@ -24,6 +28,22 @@ class OneEngineCall final : public Job {
 };
 
 }  // namespace
+
+Result<void> RoomWatch::check() {
+  const auto now = clock_.monotonic();
+  if (now < next_look_) {
+    return {};
+  }
+  next_look_ = now + std::chrono::seconds(1);
+  const auto space = files_.space(directory_);
+  if (!space || space->available >= kept_free_) {
+    return {};
+  }
+  return Error{Errc::kNoSpace,
+               fmt::format("{}: {} bytes are free, and {} are left to the running server; no chunk "
+                           "of it was changed",
+                           directory_.string(), space->available, kept_free_)};
+}
 
 OnlineFailure failure_of(const Error& error) {
   switch (error.code) {
@@ -56,6 +76,8 @@ net::awaitable<bool> server_is_there(Shared work) {
       co_return false;
     }
     work->report("waiting for the server");
+    // The inspection is refreshed by the agent itself: this asks nothing. Ends once it answers,
+    // with a cancel, or when the limit has passed.
     co_await work->node.timers.sleep_for(kServerPoll);
   }
   co_return !work->stopping();

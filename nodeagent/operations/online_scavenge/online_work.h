@@ -31,7 +31,9 @@ inline constexpr const char* kSwitched = "chunks_switched";
 inline constexpr const char* kLeft = "chunks_left";
 }  // namespace memory
 
-/// Between two looks at the server.
+/// Between two looks at the server, and the longest time for which a cancel goes unseen. The
+/// shortest of what is waited for, the server's last stages on a small database, takes seconds; a
+/// look is one request on a connection that stays open.
 inline constexpr std::chrono::milliseconds kServerPoll{500};
 
 struct OnlineFailure {
@@ -44,13 +46,34 @@ using Ended = std::optional<OnlineFailure>;
 OnlineFailure failure_of(const Error& error);
 OnlineFailure stopped();
 
+/// The room that a running server needs while new chunks are written beside it: one whose disk is
+/// full ends.
+class RoomWatch {
+ public:
+  RoomWatch(FileSystem& files, Clock& clock, Path directory, std::uint64_t kept_free)
+      : files_(files), clock_(clock), directory_(std::move(directory)), kept_free_(kept_free) {}
+  /// Error: kNoSpace: less is free. Looks at the disk once a second at most: what is written in
+  /// that time is small against what is kept free.
+  Result<void> check();
+
+ private:
+  FileSystem& files_;
+  Clock& clock_;
+  Path directory_;
+  std::uint64_t kept_free_;
+  Monotonic next_look_{};
+};
+
 /// A job of engine/online as the agent runs it.
 template <class Of>
 class Metered final : public MeteredJob {
  public:
-  Metered(std::string phase, std::shared_ptr<Of> job)
-      : phase_(std::move(phase)), job_(std::move(job)) {}
-  Result<StepOutcome> step(Budget budget) override { return job_->step(budget); }
+  Metered(std::string phase, std::shared_ptr<Of> job, RoomWatch room)
+      : phase_(std::move(phase)), job_(std::move(job)), room_(std::move(room)) {}
+  Result<StepOutcome> step(Budget budget) override {
+    VERGER_RETURN_IF_ERROR(room_.check());
+    return job_->step(budget);
+  }
   [[nodiscard]] JobProgress progress() const override {
     const auto seen = job_->progress();
     return {.phase = phase_,
@@ -63,6 +86,7 @@ class Metered final : public MeteredJob {
  private:
   std::string phase_;
   std::shared_ptr<Of> job_;
+  RoomWatch room_;
 };
 
 struct Work {
@@ -76,6 +100,7 @@ struct Work {
   std::shared_ptr<client::RedactionClient> client{};
   std::unique_ptr<client::HeldChunkLock> lock{};
   int page_size = 0;
+  std::uint64_t kept_free = 0;  ///< bytes of the disk that are left to the server
 
   online_scavenge::Preparation preparation{};
   std::set<std::int32_t> left{};  ///< first numbers of the chunks that are left to the server
@@ -112,7 +137,9 @@ net::awaitable<Result<void>> call(Shared work, std::function<Result<void>()> eng
 
 template <class Of>
 net::awaitable<Result<void>> run_job(Shared work, std::string phase, std::shared_ptr<Of> job) {
-  auto metered = std::make_shared<Metered<Of>>(std::move(phase), std::move(job));
+  auto metered = std::make_shared<Metered<Of>>(
+      std::move(phase), std::move(job),
+      RoomWatch(work->machine.files, work->node.clock, work->place.database, work->kept_free));
   work->node.control->report(metered->progress());
   // The chunk lock is held meanwhile: where the controller is gone it comes to its end all the
   // same.

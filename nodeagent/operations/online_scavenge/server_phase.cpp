@@ -14,8 +14,12 @@ using memory::kSaved;
 using memory::kScavengeId;
 using memory::kTarget;
 
+/// Each start after the first one was made necessary by a restart of the server, or by an error
+/// that it reports; one that fails three times fails again.
 constexpr int kMostServerRuns = 3;
-/// How long the end of the server's run may go untold.
+/// A server writes the end of a run into its log after it no longer shows the run as current, and
+/// that may take a moment where no leader is there to write: ten seconds (20 looks, kServerPoll
+/// apart). A run whose end is not seen by then counts as lost, and is started again.
 constexpr int kSilentPolls = 20;
 constexpr std::int32_t kRunEntries = 20;
 
@@ -74,6 +78,8 @@ net::awaitable<Ended> server_phase(Shared work) {
         work->memory[kScavengeId] = current->id;
         work->remember();
       }
+      // Until nothing runs; the server needs as long as its index takes, so there is no limit here.
+      // The deadline is the step's, and a cancel stops the run.
       co_await work->node.timers.sleep_for(kServerPoll);
       continue;
     }
@@ -87,6 +93,7 @@ net::awaitable<Ended> server_phase(Shared work) {
       co_return std::nullopt;
     }
     const bool succeeded = end && end->value && end->value->result == "Success";
+    // Done, and the log does not show it yet; or the log shows Success, and the state not yet Done.
     if (finished || (!id.empty() && (!end || succeeded) && ++silent <= kSilentPolls)) {
       co_await work->node.timers.sleep_for(kServerPoll);
       continue;
@@ -119,6 +126,7 @@ net::awaitable<Ended> server_phase(Shared work) {
         co_return OnlineFailure{.code = "refused", .text = last};
       }
     }
+    // A server shows a run as current a moment after it has accepted it.
     co_await work->node.timers.sleep_for(kServerPoll);
   }
   co_return OnlineFailure{
