@@ -95,6 +95,11 @@ std::span<const Field> backup_fields() {
           "Threads with which a scavenge that was stopped for the copy continues")
           .between(1, 64)
           .later(),
+      field<&BackupPolicy::heal_existence_filter>(
+          "healExistenceFilter", "heal_existence_filter",
+          "Whether a node that is stopped for it makes its existence filter anew")
+          .shown()
+          .later(),
       field<&BackupPolicy::max_age_ms>("maxAgeMs", "backup.max_age",
                                        "An alert fires once the newest backup is older; 0s: never")
           .length()

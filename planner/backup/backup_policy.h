@@ -86,8 +86,9 @@ struct BackupPolicy {
   /// kDelete what the rules above do not keep.
   std::string generations;
   /// A scavenge that runs on the source is stopped for the copy, and continued after it.
-  bool interrupt_scavenge = false;  ///< not of kSnapshot, which a scavenge does not disturb
-  std::int32_t resume_threads = 1;  ///< of that scavenge: servers do not show how it was started
+  bool interrupt_scavenge = false;     ///< not of kSnapshot, which a scavenge does not disturb
+  std::int32_t resume_threads = 1;     ///< of that scavenge: servers do not show how it was started
+  bool heal_existence_filter = false;  ///< of a node that kOffline stops
   /// An alert fires once the newest backup is older; 0: never.
   std::int64_t max_age_ms = 0;
   std::int64_t copy_deadline_ms = std::int64_t{2} * 24 * 3'600'000;

@@ -9,6 +9,7 @@
 #include "planner/backup/backup_order.h"
 #include "planner/backup/backup_refusals.h"
 #include "planner/backup/backup_steps.h"
+#include "planner/detail/heal_parameter.h"
 #include "planner/detail/hours_note.h"
 #include "planner/detail/preflight_facts.h"
 #include "planner/detail/stages.h"
@@ -203,6 +204,7 @@ class BackupStages {
     step.parameters["threads"] = wanted_.threads;
     if (offline) {
       step.parameters["serviceDeadlineMs"] = order_.policy.limits.service_deadline_ms;
+      add_heal_filter(step, wanted_.heal_existence_filter);
     }
     step.gates = order_.copy_gates();
     step.act = offline ? joined("stop ", source.name, ", copy its files to ", wanted_.repository,

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "planner/backup/backup_steps.h"
+#include "planner/detail/heal_parameter.h"
 #include "planner/detail/hours_note.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
@@ -236,6 +237,7 @@ class RedactionStages {
     if (policy_.limits.service_deadline_ms != RunLimits{}.service_deadline_ms) {
       step.parameters.emplace("serviceDeadlineMs", policy_.limits.service_deadline_ms);
     }
+    add_heal_filter(step, wanted_.heal_existence_filter);
     step.gates = order_.scavenge_gates(node);
     step.act = joined("stop ", node.name,
                       ", let its agent redact the events in its files and search all of them, "

@@ -42,6 +42,11 @@ std::span<const Field> redaction_fields() {
           "these are redacted while they are stopped")
           .accepted()
           .later(),
+      field<&RedactionPolicy::heal_existence_filter>(
+          "healExistenceFilter", "heal_existence_filter",
+          "Whether nodes that are stopped for it make their existence filter anew")
+          .shown()
+          .later(),
       field<&RedactionPolicy::expire_backups>(
           "expireBackups", "redaction.expire_backups",
           "Name of a repository in which a new full backup is made and verified at the end; then "

@@ -41,6 +41,7 @@ struct RedactionPolicy {
   RedactionStrategy strategy = RedactionStrategy::kAuto;
   /// Servers from 24.10 on want a licence for switching chunk files; the operator has one.
   bool interface_licensed = false;
+  bool heal_existence_filter = false;  ///< of a node that is stopped for it
   /// Name of a repository at the agents: a new full backup is made there once all nodes are
   /// redacted, and then those are deleted that may hold the data. Empty: none is deleted.
   std::string expire_backups;

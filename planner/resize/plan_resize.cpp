@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/quantities.h"
+#include "planner/detail/heal_parameter.h"
 #include "planner/detail/preflight_facts.h"
 #include "planner/detail/stages.h"
 #include "planner/detail/text.h"
@@ -247,6 +248,7 @@ class Resizing {
                        {"starts", std::move(starts)},
                        {"to", std::int64_t{order_.wanted.to}}};
     add_service_deadline(step);
+    add_heal_filter(step, order_.wanted.heal_existence_filter);
     if (order_.grows() && index == 0) {
       step.gates = order_.gates();  // all before it may have taken hours
     } else {

@@ -50,6 +50,11 @@ std::span<const Field> resize_fields() {
                                              "Bytes a second that each new node reads; 0: no limit")
           .size()
           .accepted(),
+      field<&ResizePolicy::heal_existence_filter>(
+          "healExistenceFilter", "heal_existence_filter",
+          "Whether members make their existence filter anew when they are restarted")
+          .shown()
+          .later(),
       field<&ResizePolicy::resize_deadline_ms>(
           "resizeDeadlineMs", "deadlines.resize",
           "For all of a change of the number of voters; past it all is undone")

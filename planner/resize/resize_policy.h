@@ -21,8 +21,9 @@ struct ResizePolicy {
   bool leaving_are_gone = false;  ///< an operator answers for those whose agents are silent
   std::string repository;         ///< its name at the new nodes' agents
   std::string generation = "latest";
-  std::int32_t threads = 2;           ///< files copied in parallel
-  std::int64_t bytes_per_second = 0;  ///< that each new node reads of the repository; 0: no limit
+  std::int32_t threads = 2;            ///< files copied in parallel
+  std::int64_t bytes_per_second = 0;   ///< that each new node reads of the repository; 0: no limit
+  bool heal_existence_filter = false;  ///< of each member that is restarted
   /// For all of it: restoring, the restarts one after the other, catching up.
   std::int64_t resize_deadline_ms = 86'400'000;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "planner/detail/heal_parameter.h"
 #include "planner/detail/stages.h"
 
 namespace verger::planner::detail {
@@ -77,9 +78,7 @@ NodeStage offline_stage(const ScavengeOrder& order, const History& history,
     step.parameters.emplace("serviceDeadlineMs",
                             order.policy.limits.service_deadline_ms);  // else the agent's
   }
-  if (order.scavenge.heal_existence_filter) {
-    step.parameters.emplace("healFilter", true);
-  }
+  add_heal_filter(step, order.scavenge.heal_existence_filter);
   step.gates = order.scavenge_gates(node);
   step.act = fmt::format("stop {}, let its agent scavenge the files, start it", node.name);
   step.observe = "its agent sees the files done with the point, and the node has caught up";

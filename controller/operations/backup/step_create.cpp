@@ -3,6 +3,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/heal_parameter.h"
 #include "controller/executor/run_state.h"
 #include "controller/executor/stopped_server.h"
 #include "controller/operations/backup/repository_work.h"
@@ -80,6 +81,7 @@ class CreateStep final : public RepositoryWork {
                            : is_of_snapshot(context.step) ? api::kSnapshotBackupKind
                                                           : api::kBackupKind);
     auto object = parsed_or_empty(api::to_text(parameters));
+    steps::pass_heal_filter(context.step, object);
     co_return co_await steps::act_through_agent(context, kind, std::move(object));
   }
 

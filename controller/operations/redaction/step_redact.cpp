@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/heal_parameter.h"
 #include "controller/executor/stopped_server.h"
 #include "controller/operations/redaction/agent_work.h"
 #include "controller/operations/redaction/redaction_support.h"
@@ -105,6 +106,7 @@ class RedactionStep : public AgentWork {
     if (const auto deadline = int_parameter(context.step, "serviceDeadlineMs", 0); deadline > 0) {
       parameters["serviceDeadlineMs"] = deadline;
     }
+    steps::pass_heal_filter(context.step, parameters);
     co_return co_await steps::act_through_agent(context, std::string(name()),
                                                 std::move(parameters));
   }

@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/heal_parameter.h"
 #include "controller/executor/stopped_server.h"
 #include "controller/operations/resize/resize_support.h"
 #include "controller/operations/resize/step_kinds.h"
@@ -60,9 +61,10 @@ class ServerSizeStep final : public StepKind {
     wanted.add_seeds = steps::list_parameter(context.step, "addSeeds");
     wanted.remove_seeds = steps::list_parameter(context.step, "removeSeeds");
     wanted.service_deadline_ms = steps::int_parameter(context.step, "serviceDeadlineMs", 0);
-    co_return co_await cluster_restore::act_on_server(std::move(context),
-                                                      std::string(api::kServerSizeKind),
-                                                      steps::parsed_or_empty(api::to_text(wanted)));
+    auto parameters = steps::parsed_or_empty(api::to_text(wanted));
+    steps::pass_heal_filter(context.step, parameters);
+    co_return co_await cluster_restore::act_on_server(
+        std::move(context), std::string(api::kServerSizeKind), std::move(parameters));
   }
 
   net::awaitable<Verdict> observe(StepContext context) override {

@@ -1,6 +1,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/heal_parameter.h"
 #include "controller/executor/stopped_server.h"
 #include "controller/operations/scavenge/scavenge_support.h"
 #include "controller/operations/scavenge/step_kinds.h"
@@ -41,9 +42,7 @@ class OfflineScavengeStep final : public StepKind {
     if (const auto deadline = int_parameter(context.step, "serviceDeadlineMs", 0); deadline > 0) {
       parameters["serviceDeadlineMs"] = deadline;
     }
-    if (steps::bool_parameter(context.step, "healFilter", false)) {
-      parameters["healFilter"] = true;
-    }
+    steps::pass_heal_filter(context.step, parameters);
     co_return co_await act_through_agent(context, "offline_scavenge", std::move(parameters));
   }
 

@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/index/existence_filter.h"
-#include "engine/verify/lost_streams_job.h"
 #include "nodeagent/external/online_access.h"
 #include "nodeagent/operations/backup/scavenge_absence.h"
+#include "nodeagent/operations/heal/drop_filter_job.h"
 #include "nodeagent/operations/heal/lost_streams_look.h"
 #include "nodeagent/operations/jobs/paced_job.h"
 #include "nodeagent/operations/jobs/stopped_server_operation.h"
@@ -33,23 +33,6 @@ constexpr const char* kLooks = "looks";
 
 /// A server writes the checkpoint of its filter every 30 s.
 constexpr std::int64_t kLooksForFilter = 600;
-
-/// Removes the checkpoint of the stopped server's filter.
-class DropCheckpoint final : public MeteredJob {
- public:
-  explicit DropCheckpoint(external::OfflineServer& server) : server_(server) {}
-  Result<StepOutcome> step(Budget /*budget*/) override {
-    VERGER_RETURN_IF_ERROR(verify::drop_existence_checkpoint(server_.machine().files,
-                                                             server_.place().index_directory()));
-    return StepOutcome{.kind = StepOutcome::Kind::kDone};
-  }
-  [[nodiscard]] JobProgress progress() const override {
-    return {.phase = "removing the checkpoint of the existence filter"};
-  }
-
- private:
-  external::OfflineServer& server_;
-};
 
 /// Of the sample, over HTTP where the server has Atom; nullopt: it has not.
 net::awaitable<std::optional<std::vector<bool>>> found_over_http(
@@ -163,7 +146,7 @@ class HealFilterOperation final : public StoppedServerOperation {
 
   Result<std::shared_ptr<MeteredJob>> make_job(LocalNode node,
                                                const OperationRecord& /*record*/) override {
-    return std::shared_ptr<MeteredJob>(std::make_shared<DropCheckpoint>(*node.offline));
+    return std::shared_ptr<MeteredJob>(std::make_shared<DropFilterJob>(*node.offline));
   }
 
   void keep_result(const MeteredJob& /*job*/, json& memory) override { memory[kDropped] = true; }

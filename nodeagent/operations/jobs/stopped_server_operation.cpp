@@ -10,6 +10,7 @@
 #include "nodeagent/client/judge.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/fresh_look.h"
+#include "nodeagent/operations/heal/drop_filter_job.h"
 #include "nodeagent/operations/server_return.h"
 
 namespace verger::agent {
@@ -60,12 +61,14 @@ Observation not_known_yet(std::string why) {
 
 std::vector<std::string_view> StoppedServerOperation::parameters() const {
   auto out = own_parameters();
-  out.insert(out.end(), {kServiceDeadlineParameter, kThrottleParameter, kBytesParameter});
+  out.insert(out.end(), {kServiceDeadlineParameter, kHealFilterParameter, kThrottleParameter,
+                         kBytesParameter});
   return out;
 }
 
 net::awaitable<Result<void>> StoppedServerOperation::look(LocalNode node, OperationRecord& record) {
   VERGER_CO_RETURN_IF_ERROR(service_deadline(record));
+  VERGER_CO_RETURN_IF_ERROR(heals_filter(record));
   VERGER_CO_RETURN_IF_ERROR(needs_service_control(node));
   if (auto why = node.offline->wrong_user(); !why.empty()) {
     co_return Error{Errc::kUnauthorized, std::move(why)};
@@ -114,6 +117,9 @@ net::awaitable<Result<void>> StoppedServerOperation::act(LocalNode node, Operati
     if (job) {
       static_cast<void>(co_await node.offline->run(last_reference_to(std::exchange(*job, nullptr)),
                                                    std::make_shared<node::StopFlag>()));
+    }
+    if (worked) {
+      co_await drop_filter_if_asked(node, record);
     }
   }
   if (!worked) {

@@ -23,8 +23,9 @@ namespace verger::agent {
 /// within the deadline).
 class StoppedServerOperation : public Operation {
  public:
-  /// {"serviceDeadlineMs"}, for the server's stop, and again until it answers after its start; and
-  /// the kind's own.
+  /// {"serviceDeadlineMs"}, for the server's stop, and again until it answers after its start;
+  /// {"healFilter"} (heal/drop_filter_job.h), once the job has ended without an error; and the
+  /// kind's own.
   [[nodiscard]] std::vector<std::string_view> parameters() const final;
   [[nodiscard]] bool works_on_files() const final { return true; }
   [[nodiscard]] bool blocks_shutdown() const final { return true; }

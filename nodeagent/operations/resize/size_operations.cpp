@@ -7,6 +7,7 @@
 #include "engine/base/failpoint.h"
 #include "nodeagent/client/judge.h"
 #include "nodeagent/external/offline_server.h"
+#include "nodeagent/operations/heal/drop_filter_job.h"
 #include "nodeagent/operations/jobs/job_control.h"
 #include "nodeagent/operations/server_return.h"
 #include "nodeagent/operations/waiting_limit.h"
@@ -83,6 +84,9 @@ class SizeOperation : public Operation {
     if (worked) {
       VERGER_FAILPOINT("agent.server-size.stopped");
       worked = put(record);
+    }
+    if (worked) {
+      co_await drop_filter_if_asked(node, record);
     }
     held.reset();
     if (!worked && worked.error().code != Errc::kCancelled) {
@@ -170,11 +174,14 @@ class ServerSizeOperation final : public SizeOperation {
   using SizeOperation::SizeOperation;
   [[nodiscard]] std::string_view kind() const override { return api::kServerSizeKind; }
   [[nodiscard]] std::vector<std::string_view> parameters() const override {
-    return api::server_size_parameters();
+    auto out = api::server_size_parameters();
+    out.push_back(kHealFilterParameter);
+    return out;
   }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY(const auto asked, api::parse_server_size(record.request.parameters_json));
+    VERGER_CO_RETURN_IF_ERROR(heals_filter(record));
     VERGER_CO_RETURN_IF_ERROR(needs_service_control(node));
     const auto seen = co_await ServerConfigFile::look(file_, node.client);
     VERGER_CO_TRY(const auto side, file_->side(asked.change));

@@ -2,44 +2,18 @@
 
 #include <algorithm>
 
-#include "engine/verify/lost_streams_job.h"
-
 namespace verger::agent {
 
 OfflineScavengeJob::OfflineScavengeJob(external::OfflineServer& server, std::int64_t point,
-                                       std::int32_t threads, bool heal_filter)
-    : server_(server),
-      point_(point),
-      threads_(std::clamp(threads, 1, 4)),
-      heal_filter_(heal_filter) {}
+                                       std::int32_t threads)
+    : server_(server), point_(point), threads_(std::clamp(threads, 1, 4)) {}
 
 Result<StepOutcome> OfflineScavengeJob::step(Budget budget) {
   if (job_ == nullptr) {
     VERGER_TRY(const bool is_needed, begin());
-    if (!is_needed) {
-      VERGER_RETURN_IF_ERROR(end());
-    }
     return StepOutcome{.kind = is_needed ? StepOutcome::Kind::kMore : StepOutcome::Kind::kDone};
   }
-  VERGER_TRY(const auto outcome, job_->step(budget));
-  if (outcome.kind == StepOutcome::Kind::kDone) {
-    VERGER_RETURN_IF_ERROR(end());
-  }
-  return outcome;
-}
-
-/// Our own database is closed first: that may write the checkpoint.
-Result<void> OfflineScavengeJob::end() {
-  if (!heal_filter_) {
-    return {};
-  }
-  space_saved_ = space_saved();
-  records_removed_ = records_removed();
-  job_ = nullptr;
-  run_.reset();
-  database_.reset();
-  return verify::drop_existence_checkpoint(server_.machine().files,
-                                           server_.place().index_directory());
+  return job_->step(budget);
 }
 
 JobProgress OfflineScavengeJob::progress() const {
@@ -71,12 +45,11 @@ JobProgress OfflineScavengeJob::progress() const {
 }
 
 std::int64_t OfflineScavengeJob::space_saved() const {
-  return job_ == nullptr ? space_saved_ : job_->progress().space_saved;
+  return job_ == nullptr ? 0 : job_->progress().space_saved;
 }
 
 std::int64_t OfflineScavengeJob::records_removed() const {
-  return job_ == nullptr ? records_removed_
-                         : static_cast<std::int64_t>(job_->progress().records_discarded);
+  return job_ == nullptr ? 0 : static_cast<std::int64_t>(job_->progress().records_discarded);
 }
 
 Result<bool> OfflineScavengeJob::begin() {

@@ -16,10 +16,7 @@ namespace verger::agent {
 class OfflineScavengeJob final : public MeteredJob {
  public:
   /// `server` outlives the job.
-  /// `heal_filter`: at the end the checkpoint of the existence filter is removed, so that the
-  /// server makes it anew.
-  OfflineScavengeJob(external::OfflineServer& server, std::int64_t point, std::int32_t threads,
-                     bool heal_filter = false);
+  OfflineScavengeJob(external::OfflineServer& server, std::int64_t point, std::int32_t threads);
   Result<StepOutcome> step(Budget budget) override;
   [[nodiscard]] JobProgress progress() const override;
   /// Since it was begun or resumed.
@@ -28,14 +25,10 @@ class OfflineScavengeJob final : public MeteredJob {
 
  private:
   Result<bool> begin();
-  Result<void> end();
 
   external::OfflineServer& server_;
   std::int64_t point_;
   std::int32_t threads_;
-  bool heal_filter_;
-  std::int64_t space_saved_ = 0;      ///< once it has ended
-  std::int64_t records_removed_ = 0;  ///< the same
   scavenge::ScavengeEvents events_;
   std::unique_ptr<streams::Database> database_;
   std::unique_ptr<scavenge::ScavengeRun> run_;

@@ -16,7 +16,6 @@ using nlohmann::json;
 struct Parameters {
   std::int64_t point = -1;
   std::int32_t threads = 1;
-  bool heal_filter = false;  ///< the server makes its existence filter anew when it starts
 };
 
 Result<Parameters> parse(const OperationRecord& record) {
@@ -32,11 +31,6 @@ Result<Parameters> parse(const OperationRecord& record) {
     return Error{Errc::kInvalidArgument, "threads must be 1 to 4"};
   }
   out.threads = threads.get<std::int32_t>();
-  const auto heal = asked.value("healFilter", json(false));
-  if (!heal.is_boolean()) {
-    return Error{Errc::kInvalidArgument, "healFilter must be true or false"};
-  }
-  out.heal_filter = heal.get<bool>();
   return out;
 }
 
@@ -47,7 +41,7 @@ class OfflineScavengeOperation final : public StoppedServerOperation {
 
  protected:
   [[nodiscard]] std::vector<std::string_view> own_parameters() const override {
-    return {"point", "threads", "healFilter"};
+    return {"point", "threads"};
   }
 
   net::awaitable<Result<void>> check(LocalNode node, const api::GossipMember& self,
@@ -83,8 +77,8 @@ class OfflineScavengeOperation final : public StoppedServerOperation {
   Result<std::shared_ptr<MeteredJob>> make_job(LocalNode node,
                                                const OperationRecord& record) override {
     VERGER_TRY(const auto parameters, parse(record));
-    return std::make_shared<OfflineScavengeJob>(*node.offline, parameters.point, parameters.threads,
-                                                parameters.heal_filter);
+    return std::make_shared<OfflineScavengeJob>(*node.offline, parameters.point,
+                                                parameters.threads);
   }
 
   void keep_result(const MeteredJob& job, json& memory) override {

@@ -72,6 +72,7 @@ class SizeCase : public MortalAgentCase {
   }
   static json back() { return {{"change", "run-1"}, {"serviceDeadlineMs", 600'000}}; }
 
+  MemoryFileSystem& disk() { return host_.disk(); }
   std::string text() {
     const auto bytes = value(read_file(host_.disk(), kServerFile));
     return std::string(as_text(bytes));
@@ -140,6 +141,19 @@ TEST(ServerSize, ChangesTheFileAndRestartsTheServer) {
   EXPECT_EQ(back.value("state", ""), "done") << back;
   EXPECT_EQ(agent.text(), kFormerText) << "every byte";
   EXPECT_EQ(agent.reports, 3);
+}
+
+TEST(ServerSize, HealsTheFilterWhileTheServerIsStoppedWhereThatIsWanted) {
+  const Path checkpoint = "/db/index/stream-existence/streamExistenceFilter.chk";
+  for (const bool heals : {true, false}) {
+    SizeCase agent;
+    ok(make_directories_durably(agent.disk(), checkpoint.parent_path()));
+    ok(write_file_durably(agent.disk(), checkpoint, as_bytes("12345678")));
+    auto asked = SizeCase::to_five();
+    asked["healFilter"] = heals;
+    EXPECT_EQ(agent.run("server_size", asked).value("state", ""), "done");
+    EXPECT_EQ(value(agent.disk().exists(checkpoint)), !heals);
+  }
 }
 
 TEST(ServerSize, ALeaderResignsFirst) {

@@ -203,6 +203,11 @@ TEST(PlanBackup, OfAStoppedServerNeedsItsAgentAndNeverStopsTheLeader) {
   EXPECT_THAT(step.gates, Contains(Gate{"quorum-margin", 1}));
   EXPECT_THAT(step.gates, Contains(Gate{"not-leader", 0}));
   EXPECT_EQ(plan->stages.front().on_failure, FailureRule::kUndoAll);
+  EXPECT_FALSE(step.parameters.contains("healFilter"));
+  plans.wanted().heal_existence_filter = true;
+  const auto healing = plans.plan();
+  ASSERT_TRUE(healing.has_value());
+  EXPECT_EQ(text_of(step_of(*healing, "backup-n2"), "healFilter"), "true");
   plans.wanted().nodes = "n1";
   EXPECT_THAT(plans.refused(), Contains("n1:offline-leader"));
   plans.wanted().nodes = "n2";

@@ -96,6 +96,19 @@ TEST(PlanRedaction, ChoosesForEachNodeAndSaysWhy) {
   EXPECT_THAT(plan->forecast.front().row, HasSubstr("22.10.5"));
 }
 
+TEST(PlanRedaction, HealsTheFiltersOfNodesThatAreStoppedAnyway) {
+  auto snapshot = running();
+  snapshot.nodes[1].agent->online_problem = "version 22.10.5 does not offer to switch chunk files";
+  auto policy = redaction();
+  EXPECT_FALSE(
+      make_plan(snapshot, policy)->find_step("redact-n2")->parameters.contains("healFilter"));
+  redaction_of(policy).heal_existence_filter = true;
+  const auto plan = make_plan(snapshot, policy);
+  ASSERT_TRUE(plan.has_value()) << codes(plan.error()).front();
+  EXPECT_EQ(plan->find_step("redact-n2")->parameters.at("healFilter").text(), "true");
+  EXPECT_FALSE(plan->find_step("redact-n3")->parameters.contains("healFilter")) << "it serves on";
+}
+
 TEST(PlanRedaction, TheStrategyIsTheOperators) {
   auto policy = redaction();
   redaction_of(policy).strategy = RedactionStrategy::kOffline;

@@ -182,6 +182,17 @@ TEST(PlanResize, OneThatLeavesIsStoppedOnlyWhileTheOthersAreAQuorum) {
   }
 }
 
+TEST(PlanResize, HealsTheFiltersOfTheMembersThatAreRestarted) {
+  ResizeCase three(3, 5);
+  EXPECT_FALSE(three.plan()->find_step("size-n2")->parameters.contains("healFilter"));
+  three.wanted().heal_existence_filter = true;
+  const auto plan = three.plan();
+  ASSERT_TRUE(plan);
+  for (const auto* id : {"size-n1", "size-n2", "size-n3"}) {
+    EXPECT_EQ(plan->find_step(id)->parameters.at("healFilter").text(), "true") << id;
+  }
+}
+
 TEST(PlanResize, SeedsInBracketsAreNotAddedToAList) {
   ResizeCase three(3, 5);
   three.snapshot.joining.front().url = "http://[::1]:2113";
