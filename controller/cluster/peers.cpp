@@ -374,6 +374,13 @@ net::awaitable<Result<void>> Peers::read_a_stream(std::string node) {
   co_return read ? Result<void>() : Result<void>(read.error());
 }
 
+net::awaitable<Result<api::ScavengeEstimate>> Peers::scavenge_estimate(std::string node,
+                                                                       std::int32_t threshold,
+                                                                       std::int64_t enough) {
+  VERGER_CO_TRY(const auto client, agent_client(node));
+  co_return client::to_result(co_await client.scavenge_estimate(threshold, enough));
+}
+
 net::awaitable<Result<std::vector<api::BackupRepository>>> Peers::backup_repositories(
     std::string node) {
   VERGER_CO_TRY(const auto client, agent_client(node));

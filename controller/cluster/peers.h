@@ -120,6 +120,11 @@ class Peers {
   /// The configuration file of the node's server, at its agent. kNotFound: an agent of an older
   /// version.
   net::awaitable<Result<api::ServerConfig>> server_config(std::string node);
+  /// What a scavenge with this threshold would remove, counted by its agent until it is `enough`.
+  /// kUnavailable: it is not known; kNotFound: an agent of an older version.
+  net::awaitable<Result<api::ScavengeEstimate>> scavenge_estimate(std::string node,
+                                                                  std::int32_t threshold,
+                                                                  std::int64_t enough);
 
   /// The backup repositories that the node's agent has. kNotFound: an agent of an older version.
   net::awaitable<Result<std::vector<api::BackupRepository>>> backup_repositories(std::string node);

@@ -356,6 +356,14 @@ EstimateJob::EstimateJob(Preview& preview, std::size_t top)
     : state_(std::make_unique<State>(preview, top)) {}
 EstimateJob::~EstimateJob() = default;
 
+Volume EstimateJob::removed_so_far() const {
+  Volume out;
+  for (const auto& chunk : estimate_.chunks) {
+    out += chunk.removed;
+  }
+  return out;
+}
+
 std::uint64_t EstimateJob::bytes_done() const { return state_->bytes_done; }
 std::uint64_t EstimateJob::bytes_total() const { return state_->bytes_total; }
 

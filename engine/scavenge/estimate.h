@@ -103,6 +103,8 @@ class EstimateJob final : public Job {
   Result<StepOutcome> step(Budget budget) override;
   /// Once step() said kDone.
   [[nodiscard]] const Estimate& estimate() const { return estimate_; }
+  /// What would go of the chunks counted so far.
+  [[nodiscard]] Volume removed_so_far() const;
   /// For progress: bytes of the files counted so far, and in all.
   [[nodiscard]] std::uint64_t bytes_done() const;
   [[nodiscard]] std::uint64_t bytes_total() const;

@@ -13,6 +13,9 @@
 namespace verger::client {
 namespace {
 
+/// Longer than an agent counts.
+constexpr std::chrono::seconds kEstimateDeadline{40};
+
 /// 4xx and 503 are certain; after any other failure it is not known how far the agent got.
 template <class T>
 Outcome<T> agent_failure(const http::Response& response) {
@@ -113,6 +116,11 @@ Outcome<std::vector<api::PeerHandshake>> parse_answer_handshakes(const http::Res
 Outcome<api::ServerConfig> parse_answer_server_config(const http::Response& response) {
   return response.status == 200 ? from(api::parse_server_config(response.body))
                                 : agent_failure<api::ServerConfig>(response);
+}
+
+Outcome<api::ScavengeEstimate> parse_answer_estimate(const http::Response& response) {
+  return response.status == 200 ? from(api::parse_scavenge_estimate(response.body))
+                                : agent_failure<api::ScavengeEstimate>(response);
 }
 
 Outcome<std::vector<api::BackupRepository>> parse_answer_backup_repositories(
@@ -255,6 +263,14 @@ net::awaitable<Outcome<std::vector<api::PeerHandshake>>> AgentClient::handshakes
 net::awaitable<Outcome<api::ServerConfig>> AgentClient::server_config() const {
   return call<api::ServerConfig>(client_, agent_, get("/agent/v1/server-config"), deadline_,
                                  &parse_answer_server_config);
+}
+
+net::awaitable<Outcome<api::ScavengeEstimate>> AgentClient::scavenge_estimate(
+    std::int32_t threshold, std::int64_t enough) const {
+  return call<api::ScavengeEstimate>(
+      client_, agent_,
+      get(fmt::format("/agent/v1/scavenge/estimate?threshold={}&enough={}", threshold, enough)),
+      kEstimateDeadline, &parse_answer_estimate);
 }
 
 net::awaitable<Outcome<std::vector<api::BackupRepository>>> AgentClient::backup_repositories()

@@ -10,6 +10,7 @@
 #include "nodeagent/api/agent_backups.h"
 #include "nodeagent/api/agent_certificates.h"
 #include "nodeagent/api/agent_facts.h"
+#include "nodeagent/api/scavenge_estimate.h"
 #include "nodeagent/api/server_config.h"
 #include "nodeagent/client/outcome.h"
 #include "nodeagent/http/client.h"
@@ -69,6 +70,9 @@ class AgentClient {
   net::awaitable<Outcome<std::vector<api::PeerHandshake>>> handshakes(
       api::HandshakesRequest request) const;
   net::awaitable<Outcome<api::ServerConfig>> server_config() const;
+  /// Counts for half a minute at most. refused, unavailable: it is not known, with the reason.
+  net::awaitable<Outcome<api::ScavengeEstimate>> scavenge_estimate(std::int32_t threshold,
+                                                                   std::int64_t enough) const;
   // Of backups; refused, not_found: the agent is of an older version, or (of backups()) has no
   // repository of that name. What is wrong with a repository is in the answer, or refused with it.
 
@@ -92,6 +96,7 @@ Outcome<api::NodeCertificates> parse_answer_certificates(const http::Response& r
 Outcome<api::CertificateFiles> parse_answer_candidate(const http::Response& response);
 Outcome<std::vector<api::PeerHandshake>> parse_answer_handshakes(const http::Response& response);
 Outcome<api::ServerConfig> parse_answer_server_config(const http::Response& response);
+Outcome<api::ScavengeEstimate> parse_answer_estimate(const http::Response& response);
 Outcome<std::vector<api::BackupRepository>> parse_answer_backup_repositories(
     const http::Response& response);
 Outcome<std::vector<api::BackupGeneration>> parse_answer_backups(const http::Response& response);

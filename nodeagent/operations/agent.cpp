@@ -20,6 +20,7 @@
 #include "nodeagent/operations/file_store.h"
 #include "nodeagent/operations/redaction/noted_texts.h"
 #include "nodeagent/operations/resize/server_config_file.h"
+#include "nodeagent/operations/scavenge/estimate_routes.h"
 
 namespace verger::agent {
 /// The routes. Their work on operations is the runner's.
@@ -36,12 +37,20 @@ class Agent::Impl {
                        : nullptr),
         config_(std::make_shared<ServerConfigFile>(environment_.server_config, environment_.files,
                                                    state_directory_)),
+        estimates_(std::make_shared<ScavengeEstimates>(
+            ScavengeEstimates::Environment{.files = environment_.files,
+                                           .clock = environment_.clock,
+                                           .jobs = environment_.jobs,
+                                           .log = environment_.log,
+                                           .inspection = environment_.inspection,
+                                           .scratch = state_directory_ / "estimate"})),
         node_(environment_.client, options.node, options.credentials, {}, options.request_deadline),
         runner_(std::make_shared<OperationRunner>(std::move(options), environment_,
                                                   std::move(journal), desk_, config_)) {
     add_routes();
     add_certificate_routes(router_, desk_);
     add_backup_routes(router_, catalogue_);
+    add_estimate_routes(router_, estimates_);
   }
 
   void start() {
@@ -52,7 +61,10 @@ class Agent::Impl {
     }
   }
 
-  net::awaitable<void> stop() { co_await runner_->stop(); }
+  net::awaitable<void> stop() {
+    estimates_->stop();
+    co_await runner_->stop();
+  }
 
   /// As a crash: a coroutine that resumes after this ends at its next step.
   void abandon() {
@@ -62,6 +74,7 @@ class Agent::Impl {
     if (catalogue_) {
       catalogue_->abandon();
     }
+    estimates_->stop();
     runner_->abandon();
   }
 
@@ -412,6 +425,7 @@ class Agent::Impl {
   CertificateDesk::Self desk_;
   BackupCatalogue::Self catalogue_;  ///< null: it has no repositories
   std::shared_ptr<ServerConfigFile> config_;
+  ScavengeEstimates::Self estimates_;
   client::NodeClient node_;
   std::shared_ptr<OperationRunner> runner_;
   std::unique_ptr<FileStore> file_store_;  ///< from its first use on

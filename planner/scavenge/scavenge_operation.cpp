@@ -67,7 +67,7 @@ std::span<const Field> scavenge_fields() {
           .later(),
       field<&ScavengePolicy::server_below_bytes>(
           "serverBelowBytes", "auto.server_below",
-          "Strategy auto: below so much log since a node's last scavenge its server does it")
+          "Strategy auto: where less than this would go, a node's server does it")
           .size()
           .shown()
           .later(),

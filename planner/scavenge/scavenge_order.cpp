@@ -53,10 +53,16 @@ ScavengeOrder::ScavengeOrder(const ClusterSnapshot& seen, const Policy& wanted)
 }
 
 void ScavengeOrder::choose_ways() {
+  // Of other operations that stop nodes the preflight is another.
+  const auto estimates = scavenge.strategy == Strategy::kAuto && snapshot.preflight
+                             ? read_scavenge_estimates(snapshot.preflight->facts)
+                             : ScavengeEstimates();
   for (const auto* node : included()) {
     const bool stays_leader = node == leader && !moves_leader();
     const bool may_stop = !stays_leader && (node->read_only_replica || voters >= 3);
-    ways_.emplace(node, choose_way(*node, scavenge, may_stop));
+    const auto estimate = estimates.find(node->name);
+    ways_.emplace(node, choose_way(*node, scavenge, may_stop,
+                                   estimate == estimates.end() ? nullptr : &estimate->second));
   }
 }
 

@@ -89,10 +89,10 @@ struct ScavengePolicy {
   /// The operator says that the licence of the servers (from 24.10 on) covers the interface by
   /// which chunks are switched. Verger goes round no check of the server.
   bool redaction_interface_licensed = false;
-  /// Strategy auto: where less log than this was written since a node's last scavenge, its server
-  /// does it.
+  /// Strategy auto: where a scavenge would remove less than this, a node's server does it; without
+  /// an estimate, where less log was written since its last scavenge.
   std::int64_t server_below_bytes = std::int64_t{8} << 30U;
-  /// Strategies offline and auto: a node that is stopped anyway makes its existence filter anew.
+  /// A node that is stopped for it (strategies offline and auto) makes its existence filter anew.
   bool heal_existence_filter = false;
   std::int64_t scavenge_deadline_ms = std::int64_t{14} * 24 * 3'600'000;
   std::int64_t digest_deadline_ms = std::int64_t{6} * 3'600'000;

@@ -23,7 +23,7 @@ std::int64_t written_since_scavenge(const NodeSnapshot& node) {
   return from < 0 || from > facts.writer_checkpoint ? -1 : facts.writer_checkpoint - from;
 }
 
-std::string measure_of(const NodeSnapshot& node) {
+std::string written_text(const NodeSnapshot& node) {
   const auto written = written_since_scavenge(node);
   if (written < 0) {
     return "how much was written since its last scavenge is not known";
@@ -33,12 +33,38 @@ std::string measure_of(const NodeSnapshot& node) {
              : fmt::format("{} of log, never scavenged", human_bytes(written));
 }
 
-ChosenWay choose_by_itself(const NodeSnapshot& node, const ScavengePolicy& wanted, bool may_stop) {
-  ChosenWay out{.measure = measure_of(node)};
+/// What is decided by, with its figure.
+std::string measure_of(const NodeSnapshot& node, const NodeEstimate* estimate) {
+  if (estimate == nullptr) {
+    return written_text(node);
+  }
+  if (estimate->removed_bytes < 0) {
+    return fmt::format("{}; no estimate: {}", written_text(node), estimate->problem);
+  }
+  return fmt::format("estimate: {}{} would go; {}", estimate->at_least ? "at least " : "",
+                     human_bytes(estimate->removed_bytes), written_text(node));
+}
+
+/// Why there is too little to do for another way than the server's own; empty: there is not.
+std::string little_to_do(const NodeSnapshot& node, const ScavengePolicy& wanted,
+                         const NodeEstimate* estimate) {
+  const auto limit = human_bytes(wanted.server_below_bytes);
+  if (estimate != nullptr && estimate->removed_bytes >= 0) {
+    return estimate->removed_bytes < wanted.server_below_bytes
+               ? fmt::format("less than {} would go by its agent's estimate", limit)
+               : std::string();
+  }
   const auto written = written_since_scavenge(node);
-  if (written >= 0 && written < wanted.server_below_bytes) {
-    out.reason = fmt::format("less than {} of log was written since its last scavenge",
-                             human_bytes(wanted.server_below_bytes));
+  return written >= 0 && written < wanted.server_below_bytes
+             ? fmt::format("less than {} of log was written since its last scavenge", limit)
+             : std::string();
+}
+
+ChosenWay choose_by_itself(const NodeSnapshot& node, const ScavengePolicy& wanted, bool may_stop,
+                           const NodeEstimate* estimate) {
+  ChosenWay out{.measure = measure_of(node, estimate)};
+  out.reason = little_to_do(node, wanted, estimate);
+  if (!out.reason.empty()) {
     return out;
   }
   const auto against_online = online_obstacles(node, wanted);
@@ -131,7 +157,8 @@ std::vector<Obstacle> offline_obstacles(const NodeSnapshot& node) {
   return out;
 }
 
-ChosenWay choose_way(const NodeSnapshot& node, const ScavengePolicy& wanted, bool may_stop) {
+ChosenWay choose_way(const NodeSnapshot& node, const ScavengePolicy& wanted, bool may_stop,
+                     const NodeEstimate* estimate) {
   switch (wanted.strategy) {
     case Strategy::kRolling:
     case Strategy::kFollowersOnly:
@@ -142,7 +169,7 @@ ChosenWay choose_way(const NodeSnapshot& node, const ScavengePolicy& wanted, boo
     case Strategy::kOnline:
       return {.way = ScavengeWay::kOnline};
     case Strategy::kAuto:
-      return choose_by_itself(node, wanted, may_stop);
+      return choose_by_itself(node, wanted, may_stop, estimate);
   }
   return {};
 }

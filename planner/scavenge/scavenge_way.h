@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/plan.h"
+#include "planner/scavenge/scavenge_estimates.h"
 #include "planner/scavenge/scavenge_policy.h"
 #include "planner/snapshot.h"
 
@@ -38,8 +39,10 @@ std::vector<Obstacle> online_obstacles(const NodeSnapshot& node, const ScavengeP
 std::vector<Obstacle> offline_obstacles(const NodeSnapshot& node);
 
 /// As the policy's strategy says; where it is `auto`: by what stands against each way, and by how
-/// much was written since the node's last scavenge. `may_stop`: the cluster can do without the
-/// node for a while, and it does not lead then.
-ChosenWay choose_way(const NodeSnapshot& node, const ScavengePolicy& wanted, bool may_stop);
+/// much a scavenge would remove. Where its agent has no estimate of that: by how much was written
+/// since the node's last scavenge. `may_stop`: the cluster can do without the node for a while, and
+/// it does not lead then. `estimate`: nullptr: there was none to be had.
+ChosenWay choose_way(const NodeSnapshot& node, const ScavengePolicy& wanted, bool may_stop,
+                     const NodeEstimate* estimate);
 
 }  // namespace verger::planner::detail

@@ -1,5 +1,6 @@
 #include "controller/operations/scavenge/scavenge_module.h"
 
+#include "controller/operations/scavenge/preflight.h"
 #include "controller/operations/scavenge/step_kinds.h"
 
 namespace verger::controller::scavenge {
@@ -40,7 +41,7 @@ void add_step_kinds(StepKinds& kinds,
 const OperationModule& scavenge_module() {
   static const OperationModule kModule{.name = "scavenge",
                                        .add_step_kinds = add_step_kinds,
-                                       .preflight = nullptr,
+                                       .preflight = preflight,
                                        .report = report,
                                        .report_schema = "ScavengeReport",
                                        .schemas = kSchemas};

@@ -61,7 +61,7 @@ class AgentFixture : public ::testing::Test {
                 {.method = std::move(method), .target = std::move(target), .body = std::move(body)},
                 got));
     EXPECT_TRUE(
-        world_.run_until([&] { return got.has_value(); }, std::chrono::milliseconds(20'000)));
+        world_.run_until([&] { return got.has_value(); }, std::chrono::milliseconds(40'000)));
     answer_ = json::parse(got->body, nullptr, false);
     EXPECT_THAT(test::not_camel_case(answer_), ::testing::IsEmpty());
     const auto code = answer_.is_object() ? answer_.value("code", "") : "";

@@ -27,6 +27,11 @@ class CopiedNode final : public StillNode {
   const Path& index_directory() const override { return index_; }
   std::optional<api::ScavengePoint> last_finished_point() const override { return finished; }
   std::string instance_id() const override { return instance; }
+  /// From now on it has another database.
+  void at(const Path& database) {
+    database_ = database;
+    index_ = database / "index";
+  }
   std::optional<api::ScavengePoint> finished{};
   std::string instance{};
 

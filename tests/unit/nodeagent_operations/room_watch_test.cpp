@@ -12,7 +12,7 @@ namespace {
 TEST(RoomWatch, EndsTheWorkBeforeTheDiskIsFull) {
   MemoryFileSystem files;
   test::ManualClock clock;
-  test::ok(files.make_directories("/db"));
+  ok(files.make_directories("/db"));
   RoomWatch room(files, clock, "/db", 10'000);
   files.set_free_space(10'000);
   EXPECT_TRUE(room.check());

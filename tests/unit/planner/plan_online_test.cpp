@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/scavenge/scavenge_estimates.h"
 #include "tests/unit/planner/clusters.h"
 
 namespace verger::planner {
@@ -191,6 +192,61 @@ TEST(PlanAuto, WithoutConsentNewServersDoItThemselvesOrAreStopped) {
                                     HasSubstr("online-n1"), Not(HasSubstr("online-n2"))));
 }
 
+ClusterSnapshot with_estimates(ClusterSnapshot snapshot, const ScavengeEstimates& estimates) {
+  snapshot.preflight.emplace().facts = to_json(estimates);
+  return snapshot;
+}
+
+TEST(PlanAuto, GoesByTheEstimateWhereAnAgentHasOne) {
+  constexpr std::int64_t kGib = std::int64_t{1} << 30U;
+  // 40 GiB of log were written on each since its last scavenge.
+  const auto snapshot =
+      with_estimates(switchable(), {{"n1", {.removed_bytes = kGib}},
+                                    {"n2", {.problem = "it takes longer"}},
+                                    {"n3", {.removed_bytes = 8 * kGib, .at_least = true}}});
+  const auto plan = make_plan(snapshot, chosen_for_each());
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_THAT(outline(*plan),
+              AllOf(HasSubstr("online-n2"), HasSubstr("online-n3"), HasSubstr("| scavenge-n1 |")));
+  EXPECT_THAT(
+      rows(*plan),
+      ElementsAre(HasSubstr("n2: online (40 GiB of log, never scavenged; no estimate: it takes "
+                            "longer): there is much to do"),
+                  HasSubstr("n3: online (estimate: at least 8 GiB would go; 40 GiB of log"),
+                  HasSubstr("n1: server (estimate: 1 GiB would go; 40 GiB of log, never "
+                            "scavenged): less than 8 GiB would go by its agent's estimate")));
+}
+
+TEST(PlanAuto, MuchToRemoveCountsMoreThanLittleLog) {
+  auto policy = chosen_for_each();
+  scavenge_of(policy).server_below_bytes = std::int64_t{1} << 40U;  // more than there is log
+  ScavengeEstimates estimates;
+  for (const auto* node : {"n1", "n2", "n3"}) {
+    estimates[node].removed_bytes = std::int64_t{1} << 41U;
+  }
+  const auto plan = make_plan(with_estimates(switchable(), estimates), policy);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_THAT(outline(*plan),
+              AllOf(HasSubstr("online-n1"), HasSubstr("online-n2"), HasSubstr("online-n3")));
+}
+
+TEST(PlanAuto, NoOtherStrategyGoesByAnEstimate) {
+  const auto snapshot = with_estimates(
+      switchable(),
+      {{"n1", {.removed_bytes = 0}}, {"n2", {.removed_bytes = 0}}, {"n3", {.removed_bytes = 0}}});
+  EXPECT_EQ(make_plan(snapshot, online())->hash, make_plan(switchable(), online())->hash);
+}
+
+TEST(PlanAuto, EstimatesAreReadAsTheyWereWritten) {
+  const ScavengeEstimates estimates{
+      {"n1", {.removed_bytes = 5, .removed_records = 2, .at_least = true}},
+      {"n2", {.problem = "its agent is of an older version"}}};
+  EXPECT_EQ(read_scavenge_estimates(to_json(estimates)), estimates);
+  EXPECT_TRUE(read_scavenge_estimates(Json()).empty());
+  EXPECT_EQ(read_scavenge_estimates(Json::Object{{"n1", Json::Object{{"atLeast", "yes"}}}}),
+            (ScavengeEstimates{{"n1", {}}}));
+}
+
 TEST(PlanAuto, TheHashDoesNotFollowTheSizes) {
   auto snapshot = switchable();
   const auto first = make_plan(snapshot, chosen_for_each());
@@ -198,6 +254,11 @@ TEST(PlanAuto, TheHashDoesNotFollowTheSizes) {
     node.agent->writer_checkpoint += 12'345'678;
   }
   EXPECT_EQ(make_plan(snapshot, chosen_for_each())->hash, first->hash);
+  const auto counted = [](std::int64_t bytes) {
+    return with_estimates(switchable(), {{"n1", {.removed_bytes = bytes}}});
+  };
+  EXPECT_EQ(make_plan(counted(5), chosen_for_each())->hash,
+            make_plan(counted(6), chosen_for_each())->hash);
 }
 
 }  // namespace
