@@ -167,6 +167,7 @@ void ChunkMerger::start_merge(Group group) {
     return;
   }
   std::vector<bool> unchecked;
+  unchecked.reserve(group.size());
   for (const auto& chunk : group) {
     unchecked.push_back(context_.is_unchecked(*chunk));
   }
@@ -177,6 +178,7 @@ void ChunkMerger::start_merge(Group group) {
 
 Result<void> ChunkMerger::copy(std::uint32_t records) {
   std::vector<std::function<void()>> pieces;
+  pieces.reserve(merges_.size());
   for (const auto& merge : merges_) {
     pieces.emplace_back([&merge, records] { merge->outcome = merge->step(records); });
   }
