@@ -11,6 +11,7 @@
 
 #include "engine/base/unix_time.h"
 #include "nodeagent/http/beast_client.h"
+#include "nodeagent/http/http_date.h"
 #include "nodeagent/http/served_chain.h"
 #include "nodeagent/http/tls.h"
 
@@ -67,15 +68,6 @@ std::vector<std::string> advertised_in(const std::string& gossip, const std::str
   return out;
 }
 
-Result<std::int64_t> parse_http_date(const std::string& text) {
-  std::tm tm{};
-  const char* end = ::strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &tm);
-  if (end == nullptr || *end != '\0') {
-    return Error{Errc::kInvalidArgument, fmt::format("\"{}\" is no date of HTTP", text)};
-  }
-  return unix_seconds_of(tm);
-}
-
 NodeAnswers ask_node(const std::string& url, const std::string& roots) {
   NodeAnswers out;
   const auto node = http::parse_endpoint(url);
@@ -97,9 +89,10 @@ NodeAnswers ask_node(const std::string& url, const std::string& roots) {
         gossip ? fmt::format("status {}", gossip->status) : gossip.error().message));
   } else {
     out.addresses = advertised_in(gossip->body, node->host, node->port);
-    const auto seconds = parse_http_date(std::string(gossip->headers.get("Date").value_or("")));
-    if (seconds) {
-      out.clock_ahead = std::chrono::seconds(*seconds - std::int64_t{std::time(nullptr)});
+    const auto date = http::parse_http_date(std::string(gossip->headers.get("Date").value_or("")));
+    if (date) {
+      out.clock_ahead = std::chrono::seconds(
+          (date->value() - ticks_at_unix(std::time(nullptr)).value()) / kTicksPerSecond);
     }
   }
   const auto info = get("/info");

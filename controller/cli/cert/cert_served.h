@@ -25,8 +25,5 @@ NodeAnswers ask_node(const std::string& url, const std::string& roots);
 /// Of a member's gossip: all addresses under which it lists the node at `host` and `port`.
 std::vector<std::string> advertised_in(const std::string& gossip, const std::string& host,
                                        std::uint16_t port);
-/// "Sun, 22 Nov 2026 23:50:19 GMT", of an HTTP header, as seconds since 1970. Error:
-/// kInvalidArgument.
-Result<std::int64_t> parse_http_date(const std::string& text);
 
 }  // namespace verger::cli
