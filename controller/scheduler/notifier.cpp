@@ -92,7 +92,7 @@ net::awaitable<Result<std::vector<NotificationTest>>> Notifier::test(std::string
   }
   const auto now = self->clock.now();
   std::vector<NotificationTest> out;
-  std::vector<net::awaitable<Result<void>>> attempts;
+  std::vector<net::awaitable<detail::Deliveries::Attempt>> attempts;
   std::set<std::string> keys;
   for (const auto& to : stored->policy.notifications) {
     const auto key = detail::recipient_key(to);
@@ -112,7 +112,7 @@ net::awaitable<Result<std::vector<NotificationTest>>> Notifier::test(std::string
   }
   const auto done = co_await gather(std::move(attempts));
   for (std::size_t i = 0; i < done.size(); ++i) {
-    out[i].problem = done[i] ? "" : done[i].error().message;
+    out[i].problem = done[i].done ? "" : done[i].done.error().message;
   }
   co_return out;
 }

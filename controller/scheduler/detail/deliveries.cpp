@@ -9,6 +9,7 @@
 
 #include "controller/scheduler/detail/recipients.h"
 #include "controller/scheduler/notification_format.h"
+#include "nodeagent/http/http_date.h"
 
 namespace verger::controller::detail {
 
@@ -22,8 +23,34 @@ using std::chrono::seconds;
 constexpr std::array<seconds, 6> kBetweenAttempts{seconds(5),   seconds(15),  seconds(60),
                                                   seconds(300), seconds(900), seconds(3600)};
 constexpr seconds kGivenUpAfter = std::chrono::hours(24);
+constexpr int kTooManyRequests = 429;
+constexpr int kServiceUnavailable = 503;
 /// So many events pass before the place in the journal is recorded without a delivery.
 constexpr std::int64_t kEventsBetweenRecords = 5'000;
+
+/// A webhook that asks to be left alone for longer than until the next attempt is, but for no
+/// longer than between the last ones: what it asks for may be a mistake.
+seconds pause_before_next_attempt(int attempts, seconds asked) {
+  const auto own = kBetweenAttempts.at(
+      std::min(static_cast<std::size_t>(attempts) - 1, kBetweenAttempts.size() - 1));
+  return std::clamp(asked, own, kBetweenAttempts.back());
+}
+
+struct WebhookRequest {
+  http::Endpoint to;
+  http::Request message;
+};
+
+Result<WebhookRequest> webhook_request(const Notification& to, const json& body) {
+  VERGER_TRY(const auto address, webhook_address(to.webhook));
+  WebhookRequest out{.to = address.endpoint, .message = {}};
+  out.message.method = "POST";
+  out.message.target = address.target;
+  out.message.headers.set("Content-Type", "application/json");
+  out.message.headers.set("Idempotency-Key", body.value("id", std::string()));
+  VERGER_TRY(out.message.body, notification_body(to.format, body));
+  return out;
+}
 
 }  // namespace
 
@@ -43,8 +70,36 @@ NotificationCounts::Of& Deliveries::count_of(const Notification& to) {
                                : counts_.webhooks;
 }
 
-net::awaitable<Result<void>> Deliveries::attempt(std::shared_ptr<Deliveries> self, Notification to,
-                                                 json body) {
+net::awaitable<Deliveries::Attempt> Deliveries::attempt(std::shared_ptr<Deliveries> self,
+                                                        Notification to, json body) {
+  if (!to.email.empty() || !to.command.empty()) {
+    co_return Attempt{.done = co_await hand_over(self, std::move(to), std::move(body))};
+  }
+  auto request = webhook_request(to, body);
+  if (!request) {
+    co_return Attempt{.done = std::move(request).error()};
+  }
+  const auto& network = self->parts_.network;
+  const auto target = request->message.target;
+  const auto answer = co_await network.for_services().send(request->to, std::move(request->message),
+                                                           network.request_deadline);
+  if (!answer) {
+    co_return Attempt{
+        .done = Error{answer.error().code, without_target(answer.error().message, target)}};
+  }
+  if (answer->status >= 200 && answer->status < 300) {
+    co_return Attempt{};
+  }
+  Attempt out{.done = Error{Errc::kUnavailable, fmt::format("it answered {}", answer->status)}};
+  if (answer->status == kTooManyRequests || answer->status == kServiceUnavailable) {
+    out.leave_alone =
+        http::retry_after(*answer, network.clock.now()).value_or(std::chrono::seconds(0));
+  }
+  co_return out;
+}
+
+net::awaitable<Result<void>> Deliveries::hand_over(std::shared_ptr<Deliveries> self,
+                                                   Notification to, json body) {
   if (!to.email.empty()) {
     if (!self->parts_.send_mail) {
       co_return Error{Errc::kUnsupported, "vergerd has no mail server: --smtp-url"};
@@ -54,30 +109,11 @@ net::awaitable<Result<void>> Deliveries::attempt(std::shared_ptr<Deliveries> sel
                                                .text = notification_text(body),
                                                .id = body.value("id", std::string())});
   }
-  if (!to.command.empty()) {
-    if (!self->parts_.run_command) {
-      co_return Error{Errc::kUnsupported, "commands are not run here"};
-    }
-    VERGER_CO_TRY(auto document, notification_body("json", body));
-    co_return co_await self->parts_.run_command(to.command, std::move(document));
+  if (!self->parts_.run_command) {
+    co_return Error{Errc::kUnsupported, "commands are not run here"};
   }
-  VERGER_CO_TRY(const auto address, webhook_address(to.webhook));
-  http::Request request;
-  request.method = "POST";
-  request.target = address.target;
-  request.headers.set("Content-Type", "application/json");
-  request.headers.set("Idempotency-Key", body.value("id", std::string()));
-  VERGER_CO_TRY(request.body, notification_body(to.format, body));
-  const auto& network = self->parts_.network;
-  const auto answer = co_await network.for_services().send(address.endpoint, std::move(request),
-                                                           network.request_deadline);
-  if (!answer) {
-    co_return Error{answer.error().code, without_target(answer.error().message, address.target)};
-  }
-  if (answer->status < 200 || answer->status >= 300) {
-    co_return Error{Errc::kUnavailable, fmt::format("it answered {}", answer->status)};
-  }
-  co_return Result<void>{};
+  VERGER_CO_TRY(auto document, notification_body("json", body));
+  co_return co_await self->parts_.run_command(to.command, std::move(document));
 }
 
 /// The newest sequence up to which nothing waits.
@@ -113,7 +149,7 @@ net::awaitable<void> Deliveries::deliver(std::shared_ptr<Deliveries> self, std::
     auto& next = self->queues_[key].waiting.front();
     ++next.attempts;
     const auto delivery = next;
-    const auto done = co_await attempt(self, delivery.to, delivery.body);
+    const auto [done, leave_alone] = co_await attempt(self, delivery.to, delivery.body);
     if (self->stopping_) {
       co_return;
     }
@@ -139,9 +175,7 @@ net::awaitable<void> Deliveries::deliver(std::shared_ptr<Deliveries> self, std::
       network.log.warning("a notification was not delivered; it will be tried again for a day",
                           {{"to", recipient_name(delivery.to)}, {"reason", done.error().message}});
     }
-    const auto pause = kBetweenAttempts.at(
-        std::min(static_cast<std::size_t>(delivery.attempts) - 1, kBetweenAttempts.size() - 1));
-    co_await network.timers.sleep_for(pause);
+    co_await network.timers.sleep_for(pause_before_next_attempt(delivery.attempts, leave_alone));
   }
   self->queues_[key].busy = false;
 }

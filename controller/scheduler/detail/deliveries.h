@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -51,10 +52,16 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   void send(Delivery delivery);
   /// Each queue that rests and is not empty: one whose coroutine failed begins again.
   void begin_all();
-  /// One attempt, now, beside the queues. Errors: kUnsupported: this controller has no such way;
-  /// kUnavailable: a webhook's answer was not 2xx; else those of the way.
-  static net::awaitable<Result<void>> attempt(std::shared_ptr<Deliveries> self, Notification to,
-                                              nlohmann::json body);
+  struct Attempt {
+    /// Errors: kUnsupported: this controller has no such way; kUnavailable: a webhook's answer was
+    /// not 2xx; else those of the way.
+    Result<void> done;
+    /// What a webhook that answered with 429 or 503 asks for; 0: nothing.
+    std::chrono::seconds leave_alone{0};
+  };
+  /// One attempt, now, beside the queues.
+  static net::awaitable<Attempt> attempt(std::shared_ptr<Deliveries> self, Notification to,
+                                         nlohmann::json body);
 
   [[nodiscard]] const NotificationCounts& counts() const { return counts_; }
 
@@ -65,6 +72,9 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
     bool busy = false;
   };
 
+  /// To the mail server or the command.
+  static net::awaitable<Result<void>> hand_over(std::shared_ptr<Deliveries> self, Notification to,
+                                                nlohmann::json body);
   static net::awaitable<void> deliver(std::shared_ptr<Deliveries> self, std::string key);
   void begin(const std::string& key);
   void record(const Delivery& delivery, const std::string& key, std::string_view outcome);

@@ -28,11 +28,19 @@ class Hook final : public http::Client {
     if (unreachable) {
       co_return Error{Errc::kUnavailable, "refused"}.within(request.method + " " + request.target);
     }
+    at.push_back(time != nullptr ? time->now() : Ticks{});
     http::Response out;
-    out.status = fail-- > 0 ? 503 : 204;
+    out.status = fail-- > 0 ? status : 204;
+    if (out.status >= 400) {
+      out.headers = headers;
+    }
     co_return out;
   }
   int fail = 0;
+  int status = 503;       ///< of failures
+  http::Headers headers;  ///< theirs
+  Clock* time = nullptr;
+  std::vector<Ticks> at;
   bool unreachable = false;
   std::vector<std::string> got;
   std::vector<json> bodies;
@@ -263,6 +271,46 @@ TEST_F(Notifications, AreTriedAgainForADayAndGivenUp) {
   EXPECT_GT(hook_.got.size(), 20U);
   EXPECT_LT(hook_.got.size(), 60U) << "ever more seldom";
   EXPECT_EQ(notifier_->counts().webhooks.failed, 1U);
+}
+
+/// Seconds between the attempts of one notification whose first ones fail so.
+class NotificationPauses : public Notifications {
+ protected:
+  std::vector<std::int64_t> pauses(int status, http::Headers headers, int failures) {
+    apply("  - {on: done, webhook: 'http://127.0.0.1:9000/'}\n");
+    hook_.status = status;
+    hook_.headers = std::move(headers);
+    hook_.fail = failures;
+    hook_.time = &h_.time;
+    run_and_look();
+    deliver_all(std::chrono::hours(12));
+    std::vector<std::int64_t> out;
+    for (std::size_t i = 1; i < hook_.at.size(); ++i) {
+      out.push_back((hook_.at[i].value() - hook_.at[i - 1].value()) / kTicksPerSecond);
+    }
+    return out;
+  }
+};
+
+TEST_F(NotificationPauses, AreThoseThatAChatServiceAsksFor) {
+  EXPECT_THAT(pauses(429, {{"Retry-After", "30"}}, 3), ElementsAre(30, 30, 60))
+      << "its own, once they are longer";
+}
+TEST_F(NotificationPauses, GoByADateToo) {
+  EXPECT_THAT(pauses(503,
+                     {{"Date", "Sun, 22 Nov 2026 12:00:00 GMT"},
+                      {"Retry-After", "Sun, 22 Nov 2026 12:02:00 GMT"}},
+                     2),
+              ElementsAre(120, 120));
+}
+TEST_F(NotificationPauses, AreNoLongerThanAnHourWhateverIsAskedFor) {
+  EXPECT_THAT(pauses(429, {{"Retry-After", "4000000000"}}, 2), ElementsAre(3'600, 3'600));
+}
+TEST_F(NotificationPauses, AreTheirOwnWhereNothingIsAskedFor) {
+  EXPECT_THAT(pauses(503, {{"Retry-After", "soon"}}, 2), ElementsAre(5, 15));
+}
+TEST_F(NotificationPauses, AreTheirOwnAfterOtherAnswers) {
+  EXPECT_THAT(pauses(404, {{"Retry-After", "30"}}, 2), ElementsAre(5, 15));
 }
 
 TEST_F(Notifications, ThatWereNotDeliveredAreDeliveredAfterARestartAndTheOthersNotAgain) {
