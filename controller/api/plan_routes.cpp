@@ -40,7 +40,13 @@ Result<void> set_parameter(const planner::Operation& operation, const std::strin
       continue;
     }
     if (field->set(policy, planner_value(value))) {
-      return {};
+      const bool is_number = field->type == planner::Field::Type::kInteger;
+      const auto number = is_number ? value.get<std::int64_t>() : 0;
+      if (!is_number || (number >= field->low && number <= field->high)) {
+        return {};
+      }
+      return Error{Errc::kInvalidArgument, fmt::format("parameter {} is {}; it takes {}", name,
+                                                       number, planner::values_of(*field))};
     }
     return Error{Errc::kInvalidArgument,
                  field->type == planner::Field::Type::kInteger

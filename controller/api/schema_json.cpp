@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/plan_json.h"
 #include "controller/operations/operation_modules.h"
 #include "planner/gate_table.h"
 #include "planner/operations.h"
@@ -100,9 +101,11 @@ json type_of(const planner::Field& field) {
     case planner::Field::Type::kQueries:
       return {{"type", "array"}};
     case planner::Field::Type::kInteger:
+      return {{"type", "integer"}, {"minimum", field.low}, {"maximum", field.high}};
     case planner::Field::Type::kMilliseconds:
+      return {{"type", "integer"}, {"minimum", 0}, {"x-unit", "milliseconds"}};
     case planner::Field::Type::kBytes:
-      break;
+      return {{"type", "integer"}, {"minimum", 0}, {"x-unit", "bytes"}};
   }
   return {{"type", "integer"}};
 }
@@ -110,23 +113,33 @@ json type_of(const planner::Field& field) {
 /// Parameters of an operation, as they are asked for or as a plan shows them, from its fields.
 json parameters_schema(const planner::Operation& operation, bool planned) {
   using Request = planner::Field::Request;
+  planner::Policy defaults;
+  defaults.operation = operation.defaults();
   json properties = json::object();
   json required = json::array();
+  json order = json::array();
   for (const auto* field : planner::fields_of(operation)) {
     if (field->request != Request::kAccepted && !(planned && field->request == Request::kShown)) {
       continue;
     }
     auto schema = type_of(*field);
     schema["description"] = field->help;
+    if (!planned) {
+      schema["default"] = to_nlohmann(field->get(defaults));
+    }
     if (planned && field->request == Request::kAccepted) {
       required.push_back(planner::api_name(*field));
     }
+    order.push_back(planner::api_name(*field));
     properties[planner::api_name(*field)] = std::move(schema);
   }
   json out{
       {"type", "object"}, {"required", std::move(required)}, {"properties", std::move(properties)}};
   if (!planned) {
     out["additionalProperties"] = false;
+    out["description"] = operation.summary;
+    out["x-operation"] = operation.name;
+    out["x-order"] = std::move(order);  // for people; members of JSON have none
   }
   return out;
 }
