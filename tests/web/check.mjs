@@ -5,6 +5,7 @@ import fs from "node:fs";
 import {chromium} from "playwright-core";
 import {wrongOnPage} from "./page_checks.mjs";
 import {testPlanDiff} from "./plan_diff_test.mjs";
+import {testPlanForm} from "./plan_form_test.mjs";
 import {Wire} from "./wire.mjs";
 
 const kDeadline = 120_000;
@@ -51,8 +52,10 @@ async function test(name, work) {
 let run = "";
 let plan = "";
 let verification = "";
+let restore = "";
 try {
   await test("what a plan says otherwise than the last one", async () => testPlanDiff());
+  await test("what a plan is asked for", async () => testPlanForm());
 
   await test("a wrong token is refused, and the reason is shown", async () => {
     const page = await pageOf();
@@ -68,7 +71,10 @@ try {
     await logIn(page, "viewer");
     await page.getByRole("link", {name: "demo"}).click();
     await page.getByText("Your role, viewer").waitFor();
-    assert.equal(await page.getByRole("button", {name: "New plan…"}).count(), 0);
+    assert.equal(await page.getByRole("link", {name: "New plan…"}).count(), 0);
+    await show(page, "/clusters/demo/new-plan");
+    await page.getByText("Your role, viewer, may not make plans").waitFor();
+    assert.equal(await page.getByRole("button", {name: "Make the plan"}).count(), 0);
     assert.equal(await page.getByRole("link", {name: "Audit"}).count(), 0);
     assert.equal(await status(page, "/api/v1/audit"), 403);
     // Another page of this browser has the cookie at most, and not the csrf value.
@@ -84,7 +90,7 @@ try {
     const page = await pageOf();
     await logIn(page, "operator");
     await page.getByRole("link", {name: "demo"}).click();
-    await page.getByRole("button", {name: "New plan…"}).click();
+    await page.getByRole("link", {name: "New plan…"}).click();
     await page.getByRole("button", {name: "Make the plan"}).click();
     await page.getByRole("heading", {name: "Plan: scavenge of demo"}).waitFor();
     plan = page.url().split("#")[1];
@@ -111,7 +117,7 @@ try {
     const page = await pageOf();
     await logIn(page, "operator");
     await page.getByRole("link", {name: "demo"}).click();
-    await page.getByRole("button", {name: "New plan…"}).click();
+    await page.getByRole("link", {name: "New plan…"}).click();
     await page.getByRole("button", {name: "Make the plan"}).click();
     await page.getByRole("heading", {name: "Compared with the last plan"}).waitFor();
     const link = page.getByText("The last plan:").getByRole("link");
@@ -132,8 +138,9 @@ try {
     const page = await pageOf();
     await logIn(page, "operator");
     await page.getByRole("link", {name: "demo"}).click();
-    await page.getByRole("button", {name: "New plan…"}).click();
-    await page.getByLabel("What", {exact: true}).selectOption("/verify");
+    await page.getByRole("link", {name: "New plan…"}).click();
+    await page.getByLabel("What", {exact: true}).selectOption("verify");
+    await page.getByLabel("Throttle percent").fill("80");
     await page.getByRole("button", {name: "Make the plan"}).click();
     await page.getByRole("heading", {name: "Plan: verify of demo"}).waitFor();
     await page.getByRole("button", {name: "Apply this plan…"}).click();
@@ -142,6 +149,74 @@ try {
     await page.locator("h1 .badge", {hasText: "done"}).waitFor();
     verification = page.url().split("#")[1];
     await page.getByRole("heading", {name: "Report: what was observed on the nodes"}).waitFor();
+    await page.context().close();
+  });
+
+  await test("plans of every operation are made with one form, of what the API says of each", async () => {
+    const page = await pageOf();
+    await logIn(page, "operator");
+    // What is filled in, and what is then shown: a plan, or refusals with what to do about them.
+    const asked = [
+      ["scavenge", {Threads: "2", Strategy: "concurrent"}, "plan"], ["backup", {Repository: "demo", Digests: "none", "Bytes per second": "64MiB"}, "plan"],
+      ["backup", {Repository: "nowhere"}, "refusals"], ["restore", {Repository: "demo"}, "refusals"], ["heal", {Nodes: "n3"}, "plan"],
+      ["certificates", {Source: "csr", Authority: "demo", Window: "15m"}, "plan"], ["growth", {}, "refusals"], ["resize", {To: "4"}, "refusals"],
+      ["redaction", {Events: "0@demo-orders", Reason: "the check of the dashboard"}, "plan"], ["verify", {}, "plan"]
+    ];
+    await show(page, "/clusters/demo/new-plan");
+    await page.getByRole("heading", {name: "New plan for demo"}).waitFor();
+    const offered = await page.getByLabel("What", {exact: true}).locator("option").allTextContents();
+    assert.deepEqual([...offered].sort(), [...new Set(asked.map(([operation]) => operation))].sort(), "every operation is tried here");
+    for (const [operation, values, outcome] of asked) {
+      await show(page, "/");
+      await show(page, "/clusters/demo/new-plan");
+      await page.getByLabel("What", {exact: true}).selectOption(operation);
+      for (const [name, value] of Object.entries(values)) {
+        const field = page.getByLabel(name, {exact: true});
+        await (await field.evaluate((each) => each.tagName) === "SELECT" ? field.selectOption(value) : field.fill(value));
+      }
+      await page.getByRole("button", {name: "Make the plan"}).click();
+      if (outcome === "refusals") {
+        await page.getByRole("heading", {name: "No plan can be made now"}).waitFor();
+        for (const remedy of await page.locator("#refusal tbody td[data-title='What to do']").allTextContents()) assert.notEqual(remedy.trim(), "");
+        continue;
+      }
+      await page.getByRole("heading", {name: `Plan: ${operation} of demo`}).waitFor();
+      const parameters = await page.evaluate(async (path) => (await (await fetch("/api/v1" + path)).json()).parameters, page.url().split("#")[1]);
+      if (operation === "certificates") assert.equal(parameters.window_ms, 900_000);
+      if (values["Bytes per second"]) assert.equal(parameters.bytes_per_second, 64 * 2 ** 20);
+    }
+    // As a policy says, and what cannot be read is not sent.
+    await show(page, "/clusters/demo/new-plan/scavenge");
+    await page.getByLabel("As", {exact: true}).selectOption("nights");
+    await page.getByRole("button", {name: "Make the plan"}).click();
+    await page.getByRole("heading", {name: "Plan: scavenge of demo"}).waitFor();
+    await page.getByText("nights", {exact: true}).first().waitFor();
+    await show(page, "/clusters/demo/new-plan/backup");
+    await page.getByLabel("Bytes per second").fill("much");
+    await page.getByRole("button", {name: "Make the plan"}).click();
+    await page.getByText('bytes_per_second: "much" cannot be read as a size').waitFor();
+    await page.context().close();
+  });
+
+  await test("a backup is planned and made, and a restore of it is planned from the page of backups", async () => {
+    const page = await pageOf();
+    await logIn(page, "operator");
+    await show(page, "/backups");
+    await page.getByRole("link", {name: "Back up…"}).click();
+    await page.getByLabel("Repository", {exact: true}).fill("demo");
+    await page.getByRole("button", {name: "Make the plan"}).click();
+    await page.getByRole("heading", {name: "Plan: backup of demo"}).waitFor();
+    await page.getByRole("button", {name: "Apply this plan…"}).click();
+    await page.getByRole("button", {name: "Apply", exact: true}).click();
+    await page.waitForURL("**/#/runs/*");
+    await page.locator("h1 .badge", {hasText: "done"}).waitFor();
+    await show(page, "/backups");
+    await page.getByRole("link", {name: "Restore…"}).click();
+    await page.getByLabel("Repository", {exact: true}).fill("demo");
+    await page.getByLabel("Nodes", {exact: true}).fill("n3");
+    await page.getByRole("button", {name: "Make the plan"}).click();
+    await page.getByRole("heading", {name: "Plan: restore of demo"}).waitFor();
+    restore = page.url().split("#")[1];
     await page.context().close();
   });
 
@@ -226,16 +301,23 @@ try {
     await page.context().close();
   });
 
-  const places = {Fleet: "/", demo: "/clusters/demo", Run: run, Verification: verification, Plan: plan, History: "/history", Policies: "/policies", Backups: "/backups",
+  const places = {Fleet: "/", demo: "/clusters/demo", "New plan for demo": "/clusters/demo/new-plan/backup", Run: run, Verification: verification, Plan: plan,
+    Restore: restore, History: "/history", Policies: "/policies", Backups: "/backups",
     Certificates: "/certificates", Estimate: "/estimate", Audit: "/audit"};
   for (const colorScheme of ["light", "dark"]) {
     await test(`every page is readable, ${colorScheme}`, async () => {
       const page = await pageOf({colorScheme});
       await logIn(page, "admin");
       for (const [title, address] of Object.entries(places)) {
-        const name = title.toLowerCase();
+        const name = title.toLowerCase().replaceAll(" ", "-");
+        const [, kind, id] = address.split("/");
         await show(page, address);
-        await page.waitForFunction((begin) => document.title.startsWith(begin) && document.querySelector("main h1"), title === "Verification" ? `Run ${verification.split("/").at(-1).slice(0, 12)}` : title);
+        await page.waitForFunction((begin) => document.title.startsWith(begin) && document.querySelector("main h1"),
+          kind === "runs" || kind === "plans" ? `${kind === "runs" ? "Run" : "Plan"} ${id.slice(0, 12)}` : title);
+        if (title.startsWith("New plan")) {
+          await page.getByRole("button", {name: "Make the plan"}).click();
+          await page.getByRole("heading", {name: "No plan can be made now"}).waitFor();
+        }
         if (title === "Estimate") {
           await page.getByLabel("File of an estimate").setInputFiles(process.env.VERGER_ESTIMATE);
           await page.getByRole("heading", {name: "By rule"}).waitFor();

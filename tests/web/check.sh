@@ -2,6 +2,7 @@
 # The dashboard in Debian's Chromium against the demo's cluster. Run by: ./dev web --check
 # Leaves screenshots of every page in the directory `screenshots` of --dir.
 set -euo pipefail
+services=yes  # backups, and what stops a server
 tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=examples/demo/cluster.sh
 . "$tests/../../examples/demo/cluster.sh"

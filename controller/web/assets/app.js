@@ -9,6 +9,7 @@ import {logInPage} from "./page_login.js";
 import {fleetPage} from "./page_fleet.js";
 import {clusterPage} from "./page_cluster.js";
 import {runPage} from "./page_run.js";
+import {newPlanPage} from "./page_new_plan.js";
 import {planPage} from "./page_plan.js";
 import {historyPage} from "./page_history.js";
 import {policiesPage} from "./page_policies.js";
@@ -18,7 +19,8 @@ import {certificatesPage} from "./page_certificates.js";
 import {auditPage} from "./page_audit.js";
 
 const kRoutes = [
-  [/^$/, fleetPage], [/^clusters\/([^/]+)$/, clusterPage], [/^runs\/([^/]+)$/, runPage], [/^plans\/([^/]+)$/, planPage],
+  [/^$/, fleetPage], [/^clusters\/([^/]+)$/, clusterPage], [/^clusters\/([^/]+)\/new-plan(?:\/([^/]+))?$/, newPlanPage],
+  [/^runs\/([^/]+)$/, runPage], [/^plans\/([^/]+)$/, planPage],
   [/^history$/, historyPage], [/^policies$/, policiesPage], [/^backups$/, backupsPage], [/^certificates$/, certificatesPage], [/^estimate$/, estimatePage], [/^audit$/, auditPage]
 ];
 const kNavigation = [["", "Fleet"], ["history", "History"], ["policies", "Policies"], ["backups", "Backups"],
@@ -121,7 +123,7 @@ async function open() {
   const path = decodeURI(location.hash.replace(/^#\/?/, "")).split("?")[0];
   app.page?.abort.abort();
   const route = kRoutes.find(([pattern]) => pattern.test(path)) ?? kRoutes[0];
-  const parts = location.hash.replace(/^#\/?/, "").match(route[0])?.slice(1).map(decodeURIComponent) ?? [];
+  const parts = location.hash.replace(/^#\/?/, "").match(route[0])?.slice(1).map((each) => each && decodeURIComponent(each)) ?? [];
   const page = route[1]({session: app.session, redraw: () => page === app.page && page.data !== undefined && draw(), refresh}, ...parts);
   page.abort = new AbortController();
   app.page = page;

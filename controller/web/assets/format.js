@@ -86,3 +86,24 @@ export function plural(count, one, many = one + "s") {
 export function short(id) {
   return id ? id.slice(0, 12) : kNone;
 }
+
+const kSizes = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
+const kLengths = [["d", 86_400_000], ["h", 3_600_000], ["m", 60_000], ["s", 1_000], ["ms", 1]];
+
+function inUnits(value, units) {
+  const found = value === 0 ? undefined : units.find(([, size]) => value % size === 0);
+  return found ? `${value / found[1]}${found[0]}` : String(value);
+}
+
+function withUnit(text, units) {
+  const [, digits, unit] = /^(\d+)\s*([a-z]*)$/i.exec(text) ?? [];
+  const size = unit ? units.find(([name]) => name.toLowerCase() === unit.toLowerCase())?.[1] : 1;
+  return digits === undefined || size === undefined ? null : Number(digits) * size;
+}
+
+/** As a reader types it: 16777216 is "16MiB", 600000 milliseconds are "10m". */
+export const sizeText = (value) => inUnits(value, kSizes);
+export const lengthText = (value) => inUnits(value, kLengths);
+/** Of what a reader typed, or of a plain number; null: it cannot be read. */
+export const sizeOf = (text) => withUnit(text, kSizes);
+export const lengthOf = (text) => withUnit(text, kLengths);

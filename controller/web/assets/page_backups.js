@@ -11,7 +11,8 @@ function check(one, never) {
   return one ? [badge(one.passed ? "passed" : "failed"), " ", when(one.at), one.passed ? null : h("div", {class: "text small"}, one.summary)] : badge(never, "warn");
 }
 
-export function backupsPage() {
+export function backupsPage({session}) {
+  const plan = (cluster, operation, text) => link(`clusters/${api.segment(cluster)}/new-plan/${operation}`, text);
   return {
     title: "Backups",
     slowest: 300_000,  // a repository is listed by an agent
@@ -45,7 +46,8 @@ export function backupsPage() {
           ["Of", (row) => row.newest ? `${row.newest.node}, ${row.newest.state}` : kNone],
           ["Last verification", (row) => row.newest ? check(row.verify, "never") : kNone],
           ["Last drill", (row) => row.newest ? check(row.drill, "never") : kNone],
-          ["Backups", (row) => row.more ? `more than ${row.count}` : number(row.count), "number"]
+          ["Backups", (row) => row.more ? `more than ${row.count}` : number(row.count), "number"],
+          ...session.role === "viewer" ? [] : [["Plan", (row) => [plan(row.cluster, "backup", "Back up…"), row.newest ? [" · ", plan(row.cluster, "restore", "Restore…")] : null]]]
         ], rows, {key: (row) => row.cluster, sub: (row) => {
           const texts = [row.problem ? problemText(row.problem) : null, ...(row.list?.conflicts ?? []),
             ...(row.list?.problems ?? []).map((each) => `${each.node}${each.repository ? `, ${each.repository}` : ""}: ${each.reason}`)].filter(Boolean);

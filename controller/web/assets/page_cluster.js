@@ -48,19 +48,9 @@ function pauseOf(cluster) {
   return note("wait", "Paused: ", cluster.pause_reason ?? "", cluster.pause_until ? `, until ${absolute(cluster.pause_until)} (${relative(cluster.pause_until)})` : "");
 }
 
-function actions({name, cluster, policies, session, refresh}) {
+function actions({name, cluster, session, refresh}) {
   if (session.role === "viewer") return h("p", {class: "quiet"}, "Your role, viewer, may look and not change anything.");
   const path = "/clusters/" + api.segment(name);
-  const plan = () => ask({
-    heading: `New plan for ${name}`, confirm: "Make the plan",
-    text: "A plan is made of what the nodes show now. No node is changed until it is applied.",
-    fields: [{name: "from", label: "What", kind: "select", options: [["", "A scavenge with vergerd's defaults"], ["/verify", "A verification of all nodes' files, with vergerd's defaults"],
-      ...policies.map((each) => [each.policy, `As the policy ${each.policy} would`])]}, kReason],
-    act: async ({from, reason}, key) => {
-      const made = await api.post(path + "/plans", {...(from && !from.startsWith("/") ? {policy: from} : {operation: from.slice(1) || "scavenge"}), ...(reason ? {reason} : {})}, key);
-      location.hash = "#/plans/" + made.hash;
-    }
-  });
   const pause = () => ask({
     heading: `Pause ${name}`, confirm: "Pause", tone: "warn", text: "No run starts or continues on this cluster until it is resumed.",
     fields: [{name: "mode", label: "What is under way", kind: "select",
@@ -77,7 +67,7 @@ function actions({name, cluster, policies, session, refresh}) {
       refresh();
     }
   });
-  return h("div", {class: "actions"}, button("New plan…", plan, "main"),
+  return h("div", {class: "actions"}, h("a", {class: "button main", href: `#/clusters/${api.segment(name)}/new-plan`}, "New plan…"),
     cluster.paused ? button("Resume the cluster…", resume) : button("Pause the cluster…", pause));
 }
 
@@ -123,7 +113,7 @@ export function clusterPage({session, refresh}, name) {
           ["Nodes", `${snapshot.nodes.filter((node) => node.reachable && node.is_alive).length} of ${snapshot.nodes.length} up`],
           ["Observed", when(snapshot.taken_at)],
           ["First certificate to expire", certificateFacts(shown)]),
-        actions({name, cluster, policies, session, refresh}),
+        actions({name, cluster, session, refresh}),
         panel("Nodes", nodes(snapshot, shown)),
         panel("Runs now", run ? [
           facts(["Run", link("runs/" + run.id, short(run.id))], ["Operation", run.operation], ["State", badge(run.state)],

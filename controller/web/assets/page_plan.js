@@ -65,6 +65,8 @@ export function planPage({session}, hash) {
       return {plan, runs: runs.runs.filter((run) => run.plan === plan.hash), before: lastBefore(plan, plans.plans)};
     },
     render({plan, runs, before}) {
+      // Of operations that need no room of their own nothing is forecast.
+      const forecast = plan.forecast.filter((each) => [each.database_bytes, each.disk_free_bytes, each.disk_needed_bytes].some((one) => one !== null));
       const moves = plan.stages.filter((stage) => !stage.if_put_off).flatMap((stage) => stage.steps).filter((step) => step.cost).length;
       const stagePanel = (stage, index) => h("div", {id: `stage-${index}`, "data-key": stage.id}, panel(`Stage: ${stage.name}`,
         h("p", {class: "quiet small"}, stage.if_put_off ? "Conditional: only if the node leads when its turn comes. " : "",
@@ -85,13 +87,13 @@ export function planPage({session}, hash) {
         panel("Timeline", timeline(plan)),
         before ? panel("Compared with the last plan", comparison(plan, before)) : null,
         plan.notes.length > 0 ? panel("Notes", h("ul", null, plan.notes.map((each) => h("li", {class: "text"}, each)))) : null,
-        plan.forecast.length > 0 ? panel("Disk", table("Disk", [
+        forecast.length > 0 ? panel("Disk", table("Disk", [
           ["Node", (each) => each.node],
           ["Database", (each) => bytes(each.database_bytes), "number"],
           ["Free", (each) => bytes(each.disk_free_bytes), "number"],
           ["Needed meanwhile", (each) => bytes(each.disk_needed_bytes), "number"],
           ["Freed last time", (each) => bytes(plan.freed_before?.find((one) => one.node === each.node)?.space_saved), "number"]
-        ], plan.forecast, {key: (each) => each.node})) : null,
+        ], forecast, {key: (each) => each.node})) : null,
         plan.stages.map(stagePanel),
         panel("Parameters", object(plan.parameters, "Parameters")),
         panel("What the plan depends on", table("What the plan depends on", [
