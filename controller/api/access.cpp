@@ -128,7 +128,7 @@ Result<Principal> Access::authenticate(const http::Request& request) const {
                                  "`verger token create`",
                                  token->second.name, format_ticks(*token->second.expires_at))};
       }
-      return Principal{token->second.name, token->second.role};
+      return Principal{token->second.name, token->second.role, token->second.expires_at};
     }
   }
   return Error{Errc::kUnauthorized, "the token is not known, or was revoked"};

@@ -34,6 +34,7 @@ inline constexpr std::string_view kAnswerStreams = "idempotency/";
 struct Principal {
   std::string name;
   ApiRole role = ApiRole::kNobody;
+  std::optional<Ticks> expires_at{};  ///< of its token; nullopt: never
 };
 
 struct Token {

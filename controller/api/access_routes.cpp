@@ -87,7 +87,10 @@ Result<http::Response> create_token(const ApiParts& parts, const Call& call) {
 }
 
 http::Response who_am_i(const ApiParts& /*parts*/, const Call& call) {
-  return json_answer(200, {{"name", call.by()}, {"role", to_string(call.caller.role)}});
+  const auto& expires = call.caller.expires_at;
+  return json_answer(200, {{"name", call.by()},
+                           {"role", to_string(call.caller.role)},
+                           {"expires_at", expires ? json(format_ticks(*expires)) : json()}});
 }
 
 http::Response revoke_token(const ApiParts& parts, const Call& call) {

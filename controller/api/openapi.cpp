@@ -183,7 +183,7 @@ constexpr ApiSchema kSchemas[] = {
     {"Token",
      "id:string! name:string! role:viewer|operator|admin! created_by:string! created_at:time! "
      "expires_at:time?! expired:boolean! revoked:boolean!"},
-    {"Caller", "name:string! role:viewer|operator|admin!"},
+    {"Caller", "name:string! role:viewer|operator|admin! expires_at:time?!"},
     {"Agents", "agents:Agent[]! tokens:OpenToken[]!"},
     {"Agent",
      "cluster:string! node:string! hosts:string[]! authority:string! serial:string! "

@@ -333,14 +333,4 @@ Diagnoses check_schedule(const json& schedule) {
   return out;
 }
 
-Diagnoses check_caller(const json& caller) {
-  const auto role = text_of(caller, "role");
-  const auto text = fmt::format("{} with the role {}", text_of(caller, "name"), role);
-  if (role == "viewer") {
-    return {{Verdict::kNote, "token", text + ": it may look and not change anything",
-             "plans, runs and pauses need an operator's token, policies and clusters an admin's"}};
-  }
-  return {{Verdict::kOk, "token", text}};
-}
-
 }  // namespace verger::cli

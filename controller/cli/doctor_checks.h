@@ -6,6 +6,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "engine/base/types.h"
+
 // What `verger doctor` makes of the API's answers. Pure: the same answers, the same findings.
 namespace verger::cli {
 
@@ -30,7 +32,15 @@ std::string_view verdict_name(Verdict verdict);
 std::vector<Diagnosis> check_controller(const nlohmann::json& health,
                                         const std::string& own_version);
 /// Of GET /whoami.
-std::vector<Diagnosis> check_caller(const nlohmann::json& caller);
+std::vector<Diagnosis> check_caller(const nlohmann::json& caller, Ticks now);
+/// Of GET /tokens: those that expire soon, or have expired. `own`: the caller's name, of which
+/// check_caller speaks.
+std::vector<Diagnosis> check_tokens(const nlohmann::json& tokens, const std::string& own,
+                                    Ticks now);
+/// Of GET /agents: one-time tokens that end before their agent enrolled, and certificates that
+/// agents should have renewed. `cluster`: only its agents; empty: all.
+std::vector<Diagnosis> check_agents(const nlohmann::json& agents, const std::string& cluster,
+                                    Ticks now);
 /// Of GET /clusters/{name}: nodes, agents, versions, disks, clocks, what its snapshot warns of.
 /// `own_version`: this program's.
 std::vector<Diagnosis> check_cluster(const nlohmann::json& cluster, const std::string& own_version);

@@ -9,6 +9,7 @@
 #include "controller/cli/doctor_checks.h"
 #include "controller/cli/json_text.h"
 #include "controller/cli/table.h"
+#include "engine/base/clock.h"
 
 // doctor
 namespace verger::cli {
@@ -29,9 +30,17 @@ class Examination {
     }
     add(check_controller(*health, VERGER_VERSION));
     if (const auto caller = context_.api.get("/whoami"); caller) {
-      add(check_caller(*caller));
+      add(check_caller(*caller, now_));
+      if (text_of(*caller, "role") == "admin") {
+        examine_tokens(text_of(*caller, "name"));
+      }
     } else {
       failed("token", "its role", caller.error());
+    }
+    if (const auto agents = context_.api.get("/agents"); agents) {
+      add(check_agents(*agents, only, now_));
+    } else {
+      failed("vergerd", "enrolled agents", agents.error());
     }
     const auto clusters = context_.api.get_all("/clusters", "clusters");
     if (!clusters) {
@@ -67,6 +76,13 @@ class Examination {
     findings_.push_back({Verdict::kError, subject,
                          fmt::format("{} cannot be seen: {}", what, failure.message), ""});
   }
+  void examine_tokens(const std::string& own) {
+    if (const auto tokens = context_.api.get_all("/tokens", "tokens"); tokens) {
+      add(check_tokens(*tokens, own, now_));
+    } else {
+      failed("vergerd", "tokens", tokens.error());
+    }
+  }
   void examine(const std::string& name, const json* policies) {
     const auto path = fmt::format("/clusters/{}", http::percent_encode(name));
     const auto look = [&](const std::string& below, std::string_view what, auto check) {
@@ -87,6 +103,7 @@ class Examination {
   }
 
   const CliContext& context_;
+  const Ticks now_ = system_clock().now();
   std::vector<Diagnosis> findings_;
 };
 
@@ -127,7 +144,8 @@ void add_doctor_command(CLI::App& app, Command& chosen) {
   auto cluster = std::make_shared<std::string>();
   auto* doctor = app.add_subcommand(
       "doctor",
-      "Examine vergerd, clusters, agents, certificates, clocks, disks, backups and schedules");
+      "Examine vergerd, tokens, clusters, agents, certificates, clocks, disks, backups and "
+      "schedules");
   doctor->add_option("CLUSTER", *cluster, "Only this one");
   doctor->footer(
       "Exit codes: 0 no errors; 1 errors were found, or vergerd does not answer; 64 wrong usage.\n"

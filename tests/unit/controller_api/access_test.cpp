@@ -78,9 +78,10 @@ TEST_F(AccessTest, ATokenThatWasPreparedIsTheFirstOneAndStaysItAfterARestart) {
 TEST_F(AccessTest, ACallerSeesItsOwnNameAndRole) {
   a_.token = a_.create_token("ann", "admin");
   const auto viewer = a_.create_token("vic", "viewer");
-  EXPECT_EQ(a_.get("/whoami"), (json{{"name", "ann"}, {"role", "admin"}}));
+  EXPECT_EQ(a_.get("/whoami"), (json{{"name", "ann"}, {"role", "admin"}, {"expires_at", nullptr}}));
   a_.token = viewer;
-  EXPECT_EQ(a_.get("/whoami"), (json{{"name", "vic"}, {"role", "viewer"}}));
+  EXPECT_EQ(a_.get("/whoami"),
+            (json{{"name", "vic"}, {"role", "viewer"}, {"expires_at", nullptr}}));
   a_.token.clear();
   EXPECT_EQ(a_.call("GET", "/whoami").status, 401);
 }

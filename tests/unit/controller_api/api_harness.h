@@ -46,6 +46,9 @@ class ApiHarness {
                                                            .rules = {}});
     access = std::make_unique<Access>(*h.journal, random, h.epoch, h.time, null_log(), &bootstrap);
     EXPECT_TRUE(access->load().has_value());
+    if (make_agents) {
+      agents = make_agents(*h.journal, h.epoch);
+    }
     notifier = std::make_unique<Notifier>(NotifierParts{.executor = h.context->get_executor(),
                                                         .journal = *h.journal,
                                                         .runs = *h.executor,
@@ -67,6 +70,7 @@ class ApiHarness {
                                          .clock = h.time,
                                          .access = *access,
                                          .log = null_log(),
+                                         .agents = agents.get(),
                                          .admit_command = admit_command,
                                          .notifier = notifier.get(),
                                          .retention = retention.get()});
@@ -74,6 +78,7 @@ class ApiHarness {
   void crash() {
     api.reset();
     notifier.reset();
+    agents.reset();
     access.reset();
     retention.reset();
     scheduler.reset();
@@ -128,6 +133,9 @@ class ApiHarness {
   planner::Policy defaults = test::ControllerHarness::quick_policy();
   /// Set before boot().
   std::function<Result<void>(const std::string&)> admit_command;
+  /// Set before boot(): without it agents cannot enrol.
+  std::function<std::unique_ptr<AgentBook>(Journal&, ControllerEpoch)> make_agents;
+  std::unique_ptr<AgentBook> agents;
   std::unique_ptr<PolicyBook> book;
   std::unique_ptr<Scheduler> scheduler;
   std::unique_ptr<Retention> retention;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/unix_time.h"
 #include "tests/unit/controller_cli/cli_output.h"
 
 namespace verger::cli {
@@ -217,9 +218,10 @@ TEST(Doctor, FindsWhatIsDueOutsideOfItsWindowsOnceForEachPolicy) {
 }
 
 TEST(Doctor, NamesTheTokensRole) {
-  EXPECT_THAT(check_caller({{"name", "ann"}, {"role", "admin"}}),
+  const Ticks now = ticks_at_unix(1'700'000'000);
+  EXPECT_THAT(check_caller({{"name", "ann"}, {"role", "admin"}}, now),
               ElementsAre(finding(Verdict::kOk, "token", "ann with the role admin")));
-  EXPECT_THAT(check_caller({{"name", "bob"}, {"role", "viewer"}}),
+  EXPECT_THAT(check_caller({{"name", "bob"}, {"role", "viewer"}}, now),
               ElementsAre(finding(Verdict::kNote, "token", "may look")));
 }
 
