@@ -14,6 +14,7 @@
 
 #include "engine/base/database_files.h"
 #include "engine/base/exit_code.h"
+#include "engine/manual/man_pages.h"
 #include "nodeagent/redaction/online_redaction.h"
 
 namespace verger::online {
@@ -24,14 +25,11 @@ struct Arguments {
   std::vector<std::string> events;
 };
 
-/// nullopt: the arguments are there; else the exit code.
-std::optional<int> parse(int argc, const char* const* argv, const RedactProgram& program,
-                         Arguments& into) {
-  CLI::App app(
-      "Blanks the data of events in the chunk files of a node while it runs: the bytes become "
-      "0xFF, "
-      "the record is flagged as redacted, all else stays. Events stay blanked; there is no way "
-      "back.");
+constexpr std::string_view kDescription =
+    "Blanks the data of events in the chunk files of a node while it runs: the bytes become 0xFF, "
+    "the record is flagged as redacted, all else stays. Events stay blanked; there is no way back.";
+
+void add_arguments_of_redaction(CLI::App& app, Arguments& into) {
   app.name("verger-redact");
   app.set_version_flag("--version", std::string("verger-redact ") + VERGER_VERSION);
   app.add_option("--db", into.database, "Database directory of the node on this machine")
@@ -49,8 +47,32 @@ std::optional<int> parse(int argc, const char* const* argv, const RedactProgram&
       "meanwhile.\nRefused: system streams, metadata streams, tombstones, markers of transactions, "
       "events in the\nchunk that is still written to, a scavenge under way.\n"
       "Exit codes: 0 redacted or nothing to do, 1 failed, 2 refused, 3 stopped (run again to "
-      "finish), 64 wrong usage.\nExample:\n"
+      "finish), 64 wrong usage.\n`verger-redact man DIR` writes this as a manual page.\nExample:\n"
       "  verger-redact --db /var/lib/eventstore --events 12@customer-7,13@customer-7");
+}
+
+int write_own_manual(const RedactProgram& program, const Path& directory) {
+  CLI::App app{std::string(kDescription)};
+  Arguments none;
+  add_arguments_of_redaction(app, none);
+  const auto written =
+      write_man_pages(program.files, man_pages(app, "verger-redact man"), directory);
+  if (!written) {
+    program.err << "verger-redact: " << written.error().message << '\n';
+    return kExitFailed;
+  }
+  return kExitDone;
+}
+
+/// nullopt: the arguments are there; else the exit code.
+std::optional<int> parse(int argc, const char* const* argv, const RedactProgram& program,
+                         Arguments& into) {
+  // No subcommand, which would need the options of the program itself.
+  if (argc == 3 && std::string_view(argv[1]) == "man") {
+    return write_own_manual(program, argv[2]);
+  }
+  CLI::App app{std::string(kDescription)};
+  add_arguments_of_redaction(app, into);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
