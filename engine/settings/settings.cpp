@@ -9,6 +9,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "engine/base/assert.h"
+#include "engine/base/nearest_name.h"
 #include "engine/base/number_from_text.h"
 #include "engine/settings/detail/wrapped.h"
 
@@ -174,10 +175,17 @@ Result<Settings::Action> Settings::read_flags(const std::vector<std::string>& ar
       return Action::kVersion;
     }
     if (!argument.starts_with("--")) {
-      return Error{Errc::kInvalidArgument,
-                   fmt::format("\"{}\": an option is expected, such as --config FILE; `{} --help` "
-                               "lists all options",
-                               argument, program_)};
+      std::vector<std::string> commands;
+      for (const auto& command : commands_) {
+        commands.push_back(command.words.substr(0, command.words.find(' ')));
+      }
+      const auto meant = nearest_name(argument, commands);
+      return Error{
+          Errc::kInvalidArgument,
+          fmt::format("\"{}\": an option is expected, such as --config FILE{}; `{} --help` "
+                      "lists all options",
+                      argument, meant.empty() ? "" : fmt::format("; did you mean {}?", meant),
+                      program_)};
     }
     const auto equals = argument.find('=');
     const auto flag = argument.substr(0, equals);

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "engine/base/nearest_name.h"
 #include "engine/tool/backup_command.h"
 #include "engine/tool/diff_command.h"
 #include "engine/tool/digest_command.h"
@@ -70,7 +71,13 @@ int run_program(int argc, const char* const* argv, ToolContext& tool) {
     std::string reason = error.what();
     const auto named = [&](CLI::App* command) { return command->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && program.get_subcommands(named).empty()) {
-      reason = fmt::format("there is no command '{}'", argv[1]);
+      std::vector<std::string> commands;
+      for (const auto* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+        commands.push_back(command->get_name());
+      }
+      const auto meant = nearest_name(argv[1], commands);
+      reason = fmt::format("there is no command '{}'{}", argv[1],
+                           meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
     }
     tool.err << "verger-db: " << printable(reason)
              << "\nSee `verger-db --help`, or `verger-db COMMAND --help`.\n";

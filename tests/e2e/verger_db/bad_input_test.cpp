@@ -64,6 +64,7 @@ TEST_F(VergerDbBadInput, UnknownOptionsAreUsageErrors) {
   const auto path = database().string();
   expect_refusal({"info", path, "--frobnicate"}, 64, {"--frobnicate", "--help"});
   expect_refusal({"frobnicate", path}, 64, {"no command 'frobnicate'", "--help"});
+  expect_refusal({"verfy", path}, 64, {"no command 'verfy'; did you mean verify?"});
   expect_refusal({"info"}, 64, {"DIR", "--help"});
   expect_refusal({}, 64, {"--help"});
   expect_refusal({"info", path, "-o", "xml"}, 64, {"xml"});

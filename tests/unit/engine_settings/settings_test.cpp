@@ -89,6 +89,10 @@ TEST_F(SettingsTest, RefusesUnknownKeysWithTheNearest) {
               HasSubstr("test.yaml:2: ClusterSise is not known; did you mean ClusterSize?"));
   EXPECT_THAT(refusal({"--quite-something-else", "3"}), Not(HasSubstr("did you mean")));
   EXPECT_THAT(refusal({"node"}), HasSubstr("an option is expected"));
+  all_.set_commands({{.words = "init [--data DIR]"}, {.words = "config check [--config FILE]"}});
+  EXPECT_THAT(refusal({"iniit"}), HasSubstr("did you mean init?"));
+  EXPECT_THAT(refusal({"confg", "check"}), HasSubstr("did you mean config?"));
+  EXPECT_THAT(refusal({"frobnicate"}), Not(HasSubstr("did you mean")));
 }
 
 TEST_F(SettingsTest, NamesWhatGaveAWrongValue) {
