@@ -7,7 +7,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <nlohmann/json.hpp>
 
+#include "controller/api/openapi.h"
 #include "controller/daemon/agents_authority.h"
 #include "controller/daemon/agents_token.h"
 #include "controller/daemon/init.h"
@@ -337,9 +339,14 @@ int main(int argc, char** argv) {
   controller::add_options(all, options);
   auto commands = settings::daemon_commands();
   commands.insert(commands.begin(), controller::init_command());
+  commands.push_back({"openapi", "Prints the OpenAPI document of its API"});
   all.set_commands(std::move(commands));
   if (argc > 1 && std::string_view(argv[1]) == "init") {
     return controller::run_init(argc - 1, argv + 1, std::cout, std::cerr);
+  }
+  if (argc == 2 && std::string_view(argv[1]) == "openapi") {
+    std::cout << controller::openapi_document(VERGER_VERSION).dump(1) << '\n';
+    return kExitDone;
   }
   const auto call = settings::daemon_call(argc, argv);
   if (!call) {

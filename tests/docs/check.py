@@ -4,7 +4,7 @@
 usage: check.py [--root DIR] [--programs DIR] [--promtool FILE] [--write]
 
 Without --programs what needs running programs is left out: commands, options, settings.
---write makes what is generated anew: docs/operations/configuration.md.
+--write makes what is generated anew: docs/operations/configuration.md, docs/formats/api-reference.md.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import os
 import re
 import sys
 
+import api_reference
 import commands
 import configuration
 import documents as documents_of
@@ -148,8 +149,12 @@ def check_programs(root, directory, documents, problems, write):
     programs = commands.Programs(directory)
     commands.check_commands(programs, documents, sources.options(root), problems)
     commands.check_variables(programs.variables() | sources.variables(root), documents, problems)
-    page = configuration.page(programs)
-    path = os.path.join(root, configuration.PATH)
+    check_page(root, configuration.PATH, configuration.page(programs), problems, write)
+    check_page(root, api_reference.PATH, api_reference.page(programs.openapi()), problems, write)
+
+
+def check_page(root, name, page, problems, write):
+    path = os.path.join(root, name)
     if write:
         with open(path, "w", encoding="utf-8") as file:
             file.write(page)
@@ -158,8 +163,8 @@ def check_programs(root, directory, documents, problems, write):
         with open(path, encoding="utf-8") as file:
             present = file.read()
     if present != page:
-        problems.append(f"{configuration.PATH}: differs from the programs' settings; make it "
-                        "anew with: ./dev docs --write")
+        problems.append(f"{name}: differs from what the programs say; make it anew with: "
+                        "./dev docs --write")
 
 
 def without_history(documents):

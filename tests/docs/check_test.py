@@ -7,6 +7,7 @@ import sys
 import tempfile
 import unittest
 
+import api_reference
 import check
 import commands
 import configuration
@@ -245,6 +246,25 @@ class Configuration(unittest.TestCase):
         self.assertEqual(configuration.section("vergerd", text).split("\n")[6:8],
                          ["| `Port` | `--port` | `VERGER_PORT` | Port of the API | `2115` |",
                           "| `SecretWord` | – (a secret) | `VERGER_NODE_SECRET_WORD` | A secret | – |"])
+
+
+class ApiReference(unittest.TestCase):
+    def test_a_document_becomes_requests_and_schemas(self):
+        reference = {"$ref": "#/components/schemas/NewPlan"}
+        page = api_reference.page({
+            "paths": {"/api/v1/plans": {"post": {
+                "x-role": "operator", "security": [{"token": []}], "summary": "Plan", "requestBody": {"content": {"application/json": {"schema": reference}}},
+                "parameters": [{"name": "limit", "in": "query"}, {"name": "If-Match", "in": "header"}],
+                "responses": {"201": {"content": {"application/json": {"schema": {"type": "array", "items": reference}}}},
+                              "default": {}}}}},
+            "components": {"schemas": {"NewPlan": {"description": "Plan it", "required": ["at"], "properties": {
+                "at": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]},
+                "mode": {"type": "string", "enum": ["a", "b"], "description": "How", "default": "a"},
+                "threads": {"type": "integer", "minimum": 1, "maximum": 4, "description": "How many"}}}}}})
+        for line in ("| `POST /plans` | operator | Plan | `limit` | [NewPlan](#newplan) | 201 [NewPlan](#newplan)[] |",
+                     "| `at` | time or null | |", "| `mode` | `a`, `b` | How. Default: `a`. |",
+                     "| `threads` (may be missing) | integer, 1 to 4 | How many. |"):
+            self.assertIn(line + "\n", page)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Commands in documents, compared with what the programs' own --help lists."""
 
+import json
 import os
 import re
 import shlex
@@ -52,6 +53,12 @@ class Programs:
 
     def subcommands(self, program, path=()):
         return subcommands_of(self.help(program, path) or "")
+
+    def openapi(self):
+        """The API's document, as vergerd prints it."""
+        ran = subprocess.run([os.path.join(self._directory, "vergerd"), "openapi"],
+                             capture_output=True, text=True, timeout=30, check=True)
+        return json.loads(ran.stdout)
 
     def variables(self):
         return {name for program in ("vergerd", "verger-agent")
