@@ -9,10 +9,10 @@ namespace verger::test {
 
 using nlohmann::json;
 
-void GrowingCluster::start_and_back_up() {
+void GrowingCluster::start_and_back_up(std::chrono::seconds patience_of_writer) {
   cluster_.start_all();
   cluster_.register_cluster();
-  writer_.emplace(cluster_, std::filesystem::path());
+  writer_.emplace(cluster_, std::filesystem::path(), patience_of_writer);
   ASSERT_TRUE(writer_->wait_for(20)) << cluster_.logs();
   const auto made = cluster_.verger_once_settled(
       {"backup", "create", "orders", "--repository", "main", "--yes", "--wait"});
@@ -42,7 +42,7 @@ std::vector<std::string> GrowingCluster::grow_words(
 std::vector<std::string> GrowingCluster::registered() const {
   std::vector<std::string> out;
   const auto shown = cluster_.verger_json({"cluster", "show", "orders"});
-  for (const auto& node : shown.value("nodes", json::array())) {
+  for (const auto& node : shown.is_object() ? shown.at("nodes") : json::array()) {
     out.push_back(node.value("name", ""));
   }
   return out;

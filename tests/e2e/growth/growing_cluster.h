@@ -26,13 +26,14 @@ class GrowingCluster : public ::testing::Test {
                   .backups = true}) {}
 
   /// What was written after the backup comes by replication to those that join from it.
-  void start_and_back_up();
+  void start_and_back_up(std::chrono::seconds patience_of_writer = std::chrono::seconds(20));
   /// `verger` with these words, once more until its run has ended: on a busy machine nodes elect
   /// another leader before the plan, or between it and its start. The last answer at `limit`.
   [[nodiscard]] Finished run_once_settled(const std::vector<std::string>& words,
                                           std::chrono::seconds limit) const;
   /// `verger cluster grow` to the end of its run, with these options.
   static std::vector<std::string> grow_words(const std::vector<std::vector<std::string>>& options);
+  /// Names; none where vergerd does not answer.
   [[nodiscard]] std::vector<std::string> registered() const;
   /// Each of them gets what was acknowledged, and all have as many. The writer has stopped.
   void expect_written_on(const std::vector<std::string>& urls, std::chrono::seconds limit);

@@ -50,6 +50,8 @@ NewMachine::NewMachine(const RealCluster& cluster, std::string name, bool read_o
     server.emplace_back("--read-only-replica");
   }
   std::filesystem::create_directories(database());
+  std::filesystem::create_directories(kept_stopped().parent_path());
+  std::ofstream(kept_stopped()).flush();
   write_scripts(server);
   agent_command_ = {program("verger-agent"),
                     "--role",
@@ -59,7 +61,7 @@ NewMachine::NewMachine(const RealCluster& cluster, std::string name, bool read_o
                     "--db",
                     database().string(),
                     "--state",
-                    (directory_.path() / "agent").string(),
+                    kept_stopped().parent_path().string(),
                     "--agent-port",
                     std::to_string(ports_[2]),
                     "--controller-token-file",
@@ -96,6 +98,13 @@ void NewMachine::restart_dead() {
   if (!agent_->running()) {
     start_agent({});
   }
+}
+
+void NewMachine::boot() {
+  if (!std::filesystem::exists(kept_stopped())) {
+    run({"/bin/sh", script("start").string()});
+  }
+  start_agent({});
 }
 
 NewMachine::~NewMachine() {

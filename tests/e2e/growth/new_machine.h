@@ -29,6 +29,10 @@ class NewMachine {
   std::filesystem::path database() const { return directory_.path() / "db"; }
   /// Its gossip answers.
   bool server_runs() const;
+  /// As those of RealCluster, which are called, too. Its service is enabled, and its agent has been
+  /// told to keep it stopped until a run starts it (docs/operations/growing.md).
+  void cut_power() const { kill_all_of(directory_.path()); }
+  void boot();
   /// Starts the agent again, without failpoints, if it has died.
   void restart_dead();
   /// --node and --agent of `verger cluster grow`.
@@ -36,6 +40,10 @@ class NewMachine {
   std::string logs() const;
 
  private:
+  /// In its agent's state.
+  std::filesystem::path kept_stopped() const {
+    return directory_.path() / "agent" / "server-kept-stopped";
+  }
   std::filesystem::path script(const std::string& verb) const;
   void write_scripts(const std::vector<std::string>& server) const;
   void start_agent(const Environment& environment);
