@@ -16,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/bench/backup/slow_restores.h"
 #include "tests/bench/workload.h"
 #include "tests/support/processes/https_caller.h"
 #include "tests/support/processes/real_cluster.h"
@@ -33,6 +34,7 @@ constexpr std::string_view kUsage =
     "usage: verger-bench-backup writes [--events N] [--seconds N] [--writers N]\n"
     "                                  [--source leader|follower]\n"
     "       verger-bench-backup rounds [--rounds N] [--events N]\n"
+    "       verger-bench-backup restores [--events N] [--rate KIB]... [--compressed]\n"
     "\n"
     "writes  How long writes take at a node, without a backup, during a throttled one of that\n"
     "        node, and without one again: three times --seconds (default: 60), by --writers\n"
@@ -44,7 +46,11 @@ constexpr std::string_view kUsage =
     "        three nodes from it, their start; then each node has what was acknowledged before "
     "the\n"
     "        backup, and all digests are equal. Ends with 1 unless that is so each time. --events\n"
-    "        (default: 100,000) are there before.\n";
+    "        (default: 100,000) are there before.\n"
+    "restores  Restores from an S3-compatible server (npm) behind a line of so many KiB a second\n"
+    "        (default: 1,024, then 65,536): with the backup's index, with one made from the log,\n"
+    "        and as the restore chooses. --events (default: 600,000) of 16 bytes;\n"
+    "        --compressed: with zstd. Ends with 1 where it chose clearly the slower one.\n";
 
 constexpr std::uint64_t kStreams = 5'000;
 constexpr auto kRunLimit = seconds(900);
@@ -57,6 +63,7 @@ struct Options {
   std::uint64_t writers = 4;
   std::uint64_t rounds = 20;
   std::string source = "leader";
+  SlowRestores restores;
 };
 
 double seconds_since(steady_clock::time_point begun) {
@@ -396,22 +403,30 @@ bool take_number(std::string_view text, std::uint64_t& into) {
 std::optional<Options> parse(std::span<char*> arguments) {
   constexpr std::uint64_t kMuch = 3'000'000;
   constexpr std::uint64_t kLittle = 100'000;
+  constexpr std::uint64_t kSmallOnes = 600'000;
   Options options;
   options.what = arguments.size() > 1 ? arguments[1] : "";
-  if (options.what != "writes" && options.what != "rounds") {
+  const bool is_restores = options.what == "restores";
+  if (options.what != "writes" && options.what != "rounds" && !is_restores) {
     return std::nullopt;
   }
-  options.events = options.what == "writes" ? kMuch : kLittle;
-  for (std::size_t i = 2; i < arguments.size(); i += 2) {
+  options.events = options.what == "writes" ? kMuch : is_restores ? kSmallOnes : kLittle;
+  for (std::size_t i = 2; i < arguments.size(); ++i) {
     const std::string_view name = arguments[i];
-    if (i + 1 == arguments.size()) {
+    if (name == "--compressed") {
+      options.restores.compressed = true;
+      continue;
+    }
+    if (++i == arguments.size()) {
       return std::nullopt;
     }
-    const std::string_view value = arguments[i + 1];
+    const std::string_view value = arguments[i];
+    std::uint64_t rate = 0;
     auto* number = name == "--events"    ? &options.events
                    : name == "--seconds" ? &options.seconds
                    : name == "--writers" ? &options.writers
                    : name == "--rounds"  ? &options.rounds
+                   : name == "--rate"    ? &rate
                                          : nullptr;
     const bool is_source = name == "--source" && (value == "leader" || value == "follower");
     if (is_source) {
@@ -419,6 +434,13 @@ std::optional<Options> parse(std::span<char*> arguments) {
     } else if (number == nullptr || !take_number(value, *number)) {
       return std::nullopt;
     }
+    if (number == &rate) {
+      options.restores.rates.push_back(rate);
+    }
+  }
+  options.restores.events = options.events;
+  if (options.restores.rates.empty()) {
+    options.restores.rates = {1'024, 65'536};
   }
   return options;
 }
@@ -430,6 +452,9 @@ int run(std::span<char*> arguments) {
     return 64;
   }
   const test::TempDirectory directory;
+  if (options->what == "restores") {
+    return measure_slow_restores(options->restores, directory.path());
+  }
   const auto files = directory.path() / "generated";
   return options->what == "writes" ? measure_writes(*options, files)
                                    : measure_rounds(*options, files);

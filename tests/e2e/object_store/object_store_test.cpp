@@ -6,10 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/processes/npm_packages.h"
 #include "tests/support/processes/openssl_authority.h"
-#include "tests/support/processes/ports.h"
 #include "tests/support/processes/process.h"
+#include "tests/support/processes/s3rver.h"
 #include "tests/support/temp_directory.h"
 
 /// Backups in an S3-compatible server of others.
@@ -24,7 +23,7 @@ namespace fs = std::filesystem;
 class ObjectStore : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto problem = install_npm_packages(VERGER_OBJECT_STORE_TEST, packages());
+    const auto problem = server_.install();
     ASSERT_TRUE(problem.empty()) << problem;
     ASSERT_EQ(run_tool({"generate", database(), "--events", "30000", "--size", "200-2000",
                         "--chunk-size", "20000000", "--existence-filter-size", "20000"})
@@ -32,32 +31,15 @@ class ObjectStore : public ::testing::Test {
               0);
   }
 
-  fs::path packages() const { return directory_.path() / "packages"; }
   std::string database() const { return (directory_.path() / "db").string(); }
   std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
   std::string endpoint(const std::string& scheme, const std::string& host) const {
-    return fmt::format("{}://{}:{}", scheme, host, ports_[0]);
+    return fmt::format("{}://{}:{}", scheme, host, server_.port());
   }
 
   void start_server(const std::vector<std::string>& more = {}) {
-    std::vector<std::string> command = {"node",
-                                        (packages() / "node_modules/.bin/s3rver").string(),
-                                        "--directory",
-                                        path("objects"),
-                                        "--address",
-                                        "127.0.0.1",
-                                        "--port",
-                                        std::to_string(ports_[0]),
-                                        "--service-endpoint",
-                                        "localhost",
-                                        "--configure-bucket",
-                                        "backups"};
-    command.insert(command.end() - 2, more.begin(), more.end());
-    server_.emplace(
-        Process::Options{.command = command, .environment = {}, .output = path("server.log")});
-    ASSERT_TRUE(eventually(seconds(30), [&] {
-      return file_text(path("server.log")).contains("listening");
-    })) << file_text(path("server.log"));
+    const auto problem = server_.start(more);
+    ASSERT_TRUE(problem.empty()) << problem;
   }
 
   void write_private(const std::string& name, const std::string& content) const {
@@ -87,8 +69,7 @@ class ObjectStore : public ::testing::Test {
   /// Files of the server that hold content.
   std::vector<fs::path> blobs() const {
     std::vector<fs::path> found;
-    for (const auto& entry :
-         fs::recursive_directory_iterator(fs::path(path("objects")) / "backups")) {
+    for (const auto& entry : fs::recursive_directory_iterator(server_.objects() / "backups")) {
       if (entry.path().string().contains("/blobs/") &&
           entry.path().string().ends_with("_S3rver_object")) {
         found.push_back(entry.path());
@@ -98,8 +79,7 @@ class ObjectStore : public ::testing::Test {
   }
 
   TempDirectory directory_;
-  PortLease ports_{1};
-  std::optional<Process> server_;
+  S3rver server_{VERGER_OBJECT_STORE_TEST, directory_.path()};
 };
 
 TEST_F(ObjectStore, KeepsBackupsOverTls) {
