@@ -64,24 +64,24 @@ TEST_F(AnOfflineBackup, HealsTheFilterOfTheServerThatItStartsWhereThatIsWanted) 
   const auto checkpoint =
       directory_.path() / "db" / "index" / "stream-existence" / "streamExistenceFilter.chk";
   ASSERT_TRUE(std::filesystem::exists(checkpoint));
-  const auto status = run({{"repository", "nightly"}, {"node", "n1"}, {"healFilter", true}});
+  const auto status = back_up({{"repository", "nightly"}, {"node", "n1"}, {"healFilter", true}});
   ASSERT_EQ(status.value("state", ""), "done") << status;
-  EXPECT_EQ(done(), "stop\nstart\n");
+  EXPECT_EQ(deeds(), "stop\nstart\n");
   EXPECT_FALSE(std::filesystem::exists(checkpoint));
 }
 
 TEST_F(AnOfflineBackup, LeavesTheFilterAsItIsOtherwise) {
   const auto checkpoint =
       directory_.path() / "db" / "index" / "stream-existence" / "streamExistenceFilter.chk";
-  const auto status = run({{"repository", "nightly"}, {"node", "n1"}, {"healFilter", false}});
+  const auto status = back_up({{"repository", "nightly"}, {"node", "n1"}, {"healFilter", false}});
   ASSERT_EQ(status.value("state", ""), "done") << status;
   EXPECT_TRUE(std::filesystem::exists(checkpoint));
 }
 
 TEST_F(AnOfflineBackup, RefusesAHealThatIsNeitherTrueNorFalse) {
-  const auto status = run({{"repository", "nightly"}, {"node", "n1"}, {"healFilter", "yes"}});
+  const auto status = back_up({{"repository", "nightly"}, {"node", "n1"}, {"healFilter", "yes"}});
   EXPECT_THAT(status.value("error", ""), HasSubstr("healFilter must be true or false"));
-  EXPECT_EQ(done(), "");
+  EXPECT_EQ(deeds(), "");
 }
 
 TEST_F(AnOfflineBackup, LeavesTheServerRunningWhereTheRepositoryIsNotThere) {
