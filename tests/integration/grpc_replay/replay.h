@@ -20,10 +20,8 @@ namespace verger::testing {
 struct ReplayPlan {
   /// By number, with the reason.
   std::map<int, std::string> not_here{};
-  /// How many messages come was a matter of time: those that both have are compared.
-  std::set<int> any_count{};
-  /// The checkpoints of these lie where other streams, which are not recorded, got events.
-  std::set<int> without_checkpoints{};
+  /// No time passes behind these.
+  std::set<int> at_once{};
   /// Those that happened while another one was open, which comes later in the file.
   std::set<int> inner{};
   std::map<int, std::function<void()>> before{};
@@ -44,12 +42,12 @@ class Replay {
  public:
   explicit Replay(std::size_t voters);
 
-  /// Replays the whole file. How many exchanges were the same.
-  int run(const std::string& file, ReplayPlan plan = {});
-  /// The same for a recording of another shape, brought into that of the files.
+  /// Replays what the running test is to replay of the file (coverage.h); fails it where one of the
+  /// exchanges is not the recorded one.
+  void run(const std::string& file, ReplayPlan plan = {});
+  /// For a recording of another shape, brought into that of the files. How many exchanges were the
+  /// same.
   int run_recorded(nlohmann::json recorded, const std::string& name, ReplayPlan plan);
-  /// Some exchanges of the file alone.
-  int run_only(const std::string& file, const std::set<int>& numbers, ReplayPlan plan = {});
   /// Replays exchange `number` of the file that is being replayed: inside another one.
   void run_one(int number);
 
@@ -71,6 +69,8 @@ class Replay {
   /// Starts node `i` again.
   void boot(std::size_t i);
   node::Core& core(std::size_t i);
+  /// Where a position of the recording is in this run.
+  [[nodiscard]] std::uint64_t own_position(std::uint64_t recorded) const;
   /// Lets time pass until groups look at their timeouts in `ahead`.
   void run_until_tick_is(std::chrono::milliseconds ahead);
   /// The node that the next exchanges are sent to.
@@ -85,13 +85,9 @@ class Replay {
   void fill_up_to(const event_store::client::streams::ReadResp::ReadEvent::RecordedEvent& event);
   void carry_out(const std::string& method, const std::vector<std::string>& messages);
   std::string translated(const std::string& call, const std::string& bytes);
-  std::uint64_t own_position(std::uint64_t recorded) const;
   void note_ids(const std::string& call, const std::string& bytes);
   void count(const nlohmann::json& exchange, bool inner);
   std::string differences(const nlohmann::json& exchange);
-  /// What came, as far as it is compared.
-  std::vector<std::string> messages_of(const nlohmann::json& exchange,
-                                       const MemoryExchange& got) const;
   std::string compare(const nlohmann::json& exchange, const MemoryExchange& got);
 
   SimWorld world_;
@@ -104,7 +100,7 @@ class Replay {
   nlohmann::json recorded_;
   std::string file_;
   ReplayPlan plan_;
-  int same_ = 0;
+  std::set<int> same_{};
 };
 
 }  // namespace verger::testing
