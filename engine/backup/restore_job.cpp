@@ -273,6 +273,7 @@ struct RestoreJob::State {
   Result<void> choose_index() {
     to_choose = false;
     std::vector<NewFile> tables;
+    tables.reserve(waiting.size());
     for (const auto i : waiting) {
       tables.push_back(files_to_place[i]);
     }

@@ -9,6 +9,8 @@
 namespace verger::redaction {
 namespace {
 
+/// Far more than a record holds.
+constexpr std::uint64_t kMostTextSize = std::uint64_t{1} << 32U;
 constexpr std::size_t kShortWindow = 8;
 constexpr std::size_t kLongWindow = 32;
 /// Texts from here on have long windows.
@@ -155,9 +157,9 @@ Bytes PlaintextDigests::encode() const {
     append_le(out, text.windows);
   }
   append_le(out, static_cast<std::uint32_t>(s.sets[0].windows.size() + s.sets[1].windows.size()));
-  for (std::uint8_t n = 0; n < s.sets.size(); ++n) {
+  for (std::size_t n = 0; n < s.sets.size(); ++n) {
     for (const auto& [hash, window] : s.sets.at(n).windows) {
-      append_le(out, n);
+      append_le(out, static_cast<std::uint8_t>(n));
       append_le(out, hash);
       append_le(out, static_cast<std::uint32_t>(window.text));
       append_le(out, window.offset);
@@ -202,6 +204,9 @@ Result<PlaintextDigests> PlaintextDigests::decode(ByteView bytes) {
     state->texts.push_back({.size = load_le<std::uint64_t>(rest.data()),
                             .windows = load_le<std::uint64_t>(rest.data() + 8)});
     rest = rest.subspan(kEncodedText);
+    if (state->texts.back().size > kMostTextSize) {
+      return damaged;
+    }
   }
   const auto windows = texts ? count(kEncodedWindow) : std::nullopt;
   std::vector<std::uint64_t> windows_of(state->texts.size());

@@ -176,6 +176,7 @@ Result<Settings::Action> Settings::read_flags(const std::vector<std::string>& ar
     }
     if (!argument.starts_with("--")) {
       std::vector<std::string> commands;
+      commands.reserve(commands_.size());
       for (const auto& command : commands_) {
         commands.push_back(command.words.substr(0, command.words.find(' ')));
       }
