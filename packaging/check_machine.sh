@@ -54,10 +54,19 @@ boot() {
 
 power_off() {
   local pid
-  for pid in "${process[@]}"; do kill "$pid" 2>/dev/null || true; done
+  for pid in "${process[@]}"; do
+    kill "$pid" 2>/dev/null || echo "process $pid has ended by itself" >&2
+  done
   if [ -n "$machine" ]; then
-    ! boots || inside systemctl poweroff --no-wall >/dev/null 2>&1 || true
-    timeout "$(boots && echo 30 || echo 1)" tail --pid="$machine" -f /dev/null || kill -KILL "$machine" || true
+    # Fails where the machine goes down before it has answered; whether it does is seen below.
+    if boots && ! inside systemctl poweroff --no-wall >"$work/poweroff.log" 2>&1; then
+      echo "systemctl poweroff: $(cat "$work/poweroff.log")" >&2
+    fi
+    if ! timeout "$(boots && echo 30 || echo 1)" tail --pid="$machine" -f /dev/null; then
+      # The tree is thrown away: nothing in it has to be ended in order.
+      echo "the machine did not power off in time and is killed" >&2
+      kill -KILL "$machine" || echo "it ended just before" >&2
+    fi
   fi
   wait
 }

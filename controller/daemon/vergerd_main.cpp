@@ -169,6 +169,8 @@ class Vergerd {
 
   /// Until the context ends. One of a pair renews its own, on standby too.
   static net::awaitable<void> renew_api(Vergerd& self) {
+    // Some twenty looks in a lifetime, so that a failed renewal has further attempts before the
+    // end.
     const auto look_every =
         std::min<milliseconds>(std::chrono::hours(1), milliseconds(self.authority_->lifetime) / 20);
     while (true) {

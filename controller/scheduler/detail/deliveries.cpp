@@ -175,6 +175,8 @@ net::awaitable<void> Deliveries::deliver(std::shared_ptr<Deliveries> self, std::
       network.log.warning("a notification was not delivered; it will be tried again for a day",
                           {{"to", recipient_name(delivery.to)}, {"reason", done.error().message}});
     }
+    // Longer after each failure, so as not to burden a recipient that is down; a day after the
+    // event the delivery is given up.
     co_await network.timers.sleep_for(pause_before_next_attempt(delivery.attempts, leave_alone));
   }
   self->queues_[key].busy = false;
