@@ -1,5 +1,6 @@
 #include "nodeagent/node/detail/node_context.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -15,8 +16,10 @@ using SteadyClock = std::chrono::steady_clock;
 
 /// Where a sync takes no longer than this, two changes of threads would.
 constexpr SteadyClock::duration kBriefSync = std::chrono::microseconds(200);
-/// A write or two, so that hardly another one waits meanwhile.
-constexpr std::int64_t kFewBytes = 4096;
+/// A small write. So many flushes of one in a row: no others come meanwhile, which would have to
+/// wait.
+constexpr std::int64_t kFewBytes = 512;
+constexpr int kAloneAfter = 8;
 
 struct TimedSync {
   Result<void> outcome{};
@@ -58,8 +61,9 @@ net::awaitable<Result<void>> NodeContext::sync(std::shared_ptr<log::LogFlush> fl
     co_return flush->sync();
   }
   const bool another_thread = env.disk != env.executor;
-  const auto few_bytes = flush->end() - log().end().value() <= kFewBytes;
-  if (another_thread && few_bytes && latest_sync_ <= kBriefSync) {
+  const bool small = flush->end() - log().end().value() <= kFewBytes;
+  small_flushes_ = small ? std::min(small_flushes_ + 1, kAloneAfter) : 0;
+  if (another_thread && small_flushes_ == kAloneAfter && latest_sync_ <= kBriefSync) {
     auto done = timed_sync(*flush);
     latest_sync_ = done.took;
     co_return std::move(done.outcome);

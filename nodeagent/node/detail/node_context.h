@@ -35,8 +35,8 @@ class NodeContext : public std::enable_shared_from_this<NodeContext> {
 
   /// Starts a coroutine of the node; does nothing once it has stopped.
   void spawn(net::awaitable<void> work);
-  /// The sync of a flush of the log; the caller finishes it. At env.disk, unless it has few bytes
-  /// and the latest one was so brief that changing threads would take longer.
+  /// The sync of a flush of the log; the caller finishes it. At env.disk, unless small writes come
+  /// one by one, and the latest sync was so brief that changing threads would take longer.
   net::awaitable<Result<void>> sync(std::shared_ptr<log::LogFlush> flush);
   /// A pointer to a part for its coroutines: the node lives as long as one of them does.
   template <class Part>
@@ -73,6 +73,7 @@ class NodeContext : public std::enable_shared_from_this<NodeContext> {
   std::unique_ptr<http::TaskGroup> tasks_;
   /// How long the latest sync of the log took, where env.disk is there.
   std::chrono::steady_clock::duration latest_sync_ = std::chrono::hours(1);
+  int small_flushes_ = 0;  ///< in a row
   bool started_ = false;
   bool stopping_ = false;
   bool stopped_ = false;
