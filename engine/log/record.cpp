@@ -5,7 +5,8 @@
 #include <fmt/format.h>
 #include <limits>
 
-#include "engine/log/detail/byte_reader.h"
+#include "engine/base/byte_reader.h"
+#include "engine/log/detail/prepare_weight.h"
 
 namespace verger::log {
 namespace {
@@ -18,8 +19,6 @@ constexpr std::uint8_t kEpochSystemRecord = 1;
 constexpr std::uint8_t kJsonSerialisation = 2;
 constexpr std::int32_t kInt32Max = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
-
-using detail::ByteReader;
 
 /// Version 0 stored numbers in 32 bits: the greatest one (tombstones) and the one below it (what a
 /// tombstone expects) stand for their 64-bit counterparts.

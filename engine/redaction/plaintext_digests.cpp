@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <unordered_map>
 #include <utility>
+
+#include "engine/base/byte_reader.h"
 
 namespace verger::redaction {
 namespace {
@@ -19,8 +20,6 @@ constexpr unsigned kFilterBits = 20;
 
 constexpr std::string_view kEncodedMagic = "VGRDIGS";
 constexpr std::uint8_t kEncodedVersion = 1;
-constexpr std::size_t kEncodedText = 16;
-constexpr std::size_t kEncodedWindow = 1 + 8 + 4 + 8 + 32;
 
 /// One window of a text.
 struct Window {
@@ -172,51 +171,40 @@ Bytes PlaintextDigests::encode() const {
 
 Result<PlaintextDigests> PlaintextDigests::decode(ByteView bytes) {
   const Error damaged{Errc::kCorruption, "digests of texts: damaged"};
-  const auto head = kEncodedMagic.size() + sizeof(kEncodedVersion);
   Sha256Digest check{};
-  if (bytes.size() < head + sizeof(Key256) + check.size() ||
-      as_text(bytes.first(kEncodedMagic.size())) != kEncodedMagic) {
+  if (bytes.size() < check.size()) {
     return damaged;
   }
-  if (load_le<std::uint8_t>(bytes.data() + kEncodedMagic.size()) != kEncodedVersion) {
+  const auto content = bytes.first(bytes.size() - check.size());
+  ByteReader in(content);
+  if (as_text(in.bytes(kEncodedMagic.size())) != kEncodedMagic) {
+    return damaged;
+  }
+  if (const auto version = in.integer<std::uint8_t>(); in.ok() && version != kEncodedVersion) {
     return Error{Errc::kUnsupported, "digests of texts: of another version"};
   }
-  auto rest = bytes.first(bytes.size() - check.size());
-  if (!same_bytes(sha256(rest), bytes.last(check.size()))) {
+  if (!same_bytes(sha256(content), bytes.last(check.size()))) {
     return damaged;
   }
-  rest = rest.subspan(head);
-  Key256 key{};
-  std::ranges::copy(rest.first(key.size()), key.begin());
-  rest = rest.subspan(key.size());
-  auto state = std::make_unique<State>(key);
-  // How many entries follow; nullopt: there are not as many bytes.
-  const auto count = [&rest](std::size_t size) -> std::optional<std::uint32_t> {
-    if (rest.size() < sizeof(std::uint32_t)) {
-      return std::nullopt;
-    }
-    const auto entries = load_le<std::uint32_t>(rest.data());
-    rest = rest.subspan(sizeof(entries));
-    return rest.size() / size >= entries ? std::optional(entries) : std::nullopt;
-  };
-  const auto texts = count(kEncodedText);
-  for (std::uint32_t n = 0; texts && n < *texts; ++n) {
-    state->texts.push_back({.size = load_le<std::uint64_t>(rest.data()),
-                            .windows = load_le<std::uint64_t>(rest.data() + 8)});
-    rest = rest.subspan(kEncodedText);
-    if (state->texts.back().size > kMostTextSize) {
+  auto state = std::make_unique<State>(in.array<sizeof(Key256)>());
+  const auto texts = in.integer<std::uint32_t>();
+  for (std::uint32_t n = 0; n < texts && in.ok(); ++n) {
+    auto& text = state->texts.emplace_back();
+    text.size = in.integer<std::uint64_t>();
+    text.windows = in.integer<std::uint64_t>();
+    if (text.size > kMostTextSize) {
       return damaged;
     }
   }
-  const auto windows = texts ? count(kEncodedWindow) : std::nullopt;
+  const auto windows = in.integer<std::uint32_t>();
   std::vector<std::uint64_t> windows_of(state->texts.size());
-  for (std::uint32_t n = 0; windows && n < *windows; ++n) {
-    const auto set = load_le<std::uint8_t>(rest.data());
-    const auto hash = load_le<std::uint64_t>(rest.data() + 1);
-    Window window{.text = load_le<std::uint32_t>(rest.data() + 9),
-                  .offset = load_le<std::uint64_t>(rest.data() + 13)};
-    std::ranges::copy(rest.subspan(21, window.digest.size()), window.digest.begin());
-    rest = rest.subspan(kEncodedWindow);
+  for (std::uint32_t n = 0; n < windows && in.ok(); ++n) {
+    const auto set = in.integer<std::uint8_t>();
+    const auto hash = in.integer<std::uint64_t>();
+    Window window;
+    window.text = in.integer<std::uint32_t>();
+    window.offset = in.integer<std::uint64_t>();
+    window.digest = in.array<sizeof(Sha256Digest)>();
     if (set >= state->sets.size() || window.text >= state->texts.size() ||
         window.offset > state->texts[window.text].size) {
       return damaged;
@@ -224,7 +212,7 @@ Result<PlaintextDigests> PlaintextDigests::decode(ByteView bytes) {
     ++windows_of[window.text];
     state->sets.at(set).insert(hash, window);
   }
-  const bool whole = windows && rest.empty() &&
+  const bool whole = in.ok() && in.left() == 0 &&
                      std::ranges::equal(windows_of, state->texts, {}, {}, &TextFacts::windows);
   return whole ? Result<PlaintextDigests>(PlaintextDigests(std::move(state)))
                : Result<PlaintextDigests>(damaged);

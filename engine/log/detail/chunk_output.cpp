@@ -58,7 +58,7 @@ Result<void> ChunkOutput::write(ByteView bytes) {
   return {};
 }
 
-/// What is written goes on to the disk while more is: a chunk is synced when it is complete.
+/// The disk begins to write long before the sync, which comes when the chunk is complete.
 Result<void> ChunkOutput::write_through(ByteView bytes) {
   VERGER_RETURN_IF_ERROR(file_->write_at(written_, bytes));
   written_ += bytes.size();

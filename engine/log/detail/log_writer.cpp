@@ -7,9 +7,9 @@
 
 #include "engine/base/failpoint.h"
 #include "engine/base/utf8.h"
-#include "engine/log/detail/byte_reader.h"
 #include "engine/log/detail/chunk_state.h"
 #include "engine/log/detail/opening.h"
+#include "engine/log/detail/prepare_weight.h"
 #include "engine/log/detail/truncation.h"
 #include "engine/log/record.h"
 

@@ -15,7 +15,7 @@ namespace verger::redaction::detail {
 /// The logical digests of a chunk file and of its redacted copy, as verger-db digest has them for
 /// each chunk: SHA-256 over the records in order, each as position (i64), length (u32), record
 /// without framing. Of a merged file over all its records. Files with the same records have the
-/// same, on whatever node.
+/// same digest on every node.
 class ChunkDigests {
  public:
   ChunkDigests(std::shared_ptr<const log::Chunk> before, std::shared_ptr<const log::Chunk> after);

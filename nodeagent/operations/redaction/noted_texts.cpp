@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "engine/base/byte_reader.h"
 #include "engine/base/digest.h"
 #include "engine/base/directories.h"
 #include "nodeagent/operations/redaction/redaction_look.h"
@@ -45,62 +46,35 @@ struct NotedFile {
   ByteView digests{};  ///< encoded
 };
 
-/// Reads numbers one after another; zero, and `bad`, where there are not as many bytes.
-class NotedReader {
- public:
-  explicit NotedReader(ByteView bytes) : rest_(bytes) {}
-  template <class Number>
-  Number number() {
-    const auto bytes = take(sizeof(Number));
-    return bad_ ? Number{0} : load_le<Number>(bytes.data());
-  }
-  ByteView take(std::size_t size) {
-    if (bad_ || rest_.size() < size) {
-      bad_ = true;
-      return {};
-    }
-    const auto out = rest_.first(size);
-    rest_ = rest_.subspan(size);
-    return out;
-  }
-  [[nodiscard]] bool bad() const { return bad_; }
-  [[nodiscard]] ByteView rest() const { return rest_; }
-
- private:
-  ByteView rest_;
-  bool bad_ = false;
-};
-
 Result<NotedFile> decode_noted(ByteView bytes) {
   const Error damaged{Errc::kCorruption, "noted texts: damaged"};
-  NotedReader in(bytes);
-  if (as_text(in.take(kNotedMagic.size())) != kNotedMagic) {
+  ByteReader in(bytes);
+  if (as_text(in.bytes(kNotedMagic.size())) != kNotedMagic) {
     return damaged;
   }
-  if (in.number<std::uint8_t>() != kNotedVersion) {
+  if (in.integer<std::uint8_t>() != kNotedVersion) {
     return Error{Errc::kUnsupported, "noted texts: of another version"};
   }
   NotedFile out;
-  out.at = Ticks(in.number<std::int64_t>());
-  const auto positions = in.number<std::uint32_t>();
-  for (std::uint32_t n = 0; n < positions && !in.bad(); ++n) {
-    out.positions.insert(LogPosition(in.number<std::int64_t>()));
+  out.at = Ticks(in.integer<std::int64_t>());
+  const auto positions = in.integer<std::uint32_t>();
+  for (std::uint32_t n = 0; n < positions && in.ok(); ++n) {
+    out.positions.insert(LogPosition(in.integer<std::int64_t>()));
   }
-  const auto chunks = in.number<std::uint32_t>();
-  for (std::uint32_t n = 0; n < chunks && !in.bad(); ++n) {
+  const auto chunks = in.integer<std::uint32_t>();
+  for (std::uint32_t n = 0; n < chunks && in.ok(); ++n) {
     auto& chunk = out.chunks.emplace_back();
-    const auto md5 = in.take(chunk.md5.size());
-    std::ranges::copy(md5, chunk.md5.begin());
-    chunk.record = LogPosition(in.number<std::int64_t>());
-    chunk.records = in.number<std::uint32_t>();
-    chunk.file = as_text(in.take(in.number<std::uint16_t>()));
+    chunk.md5 = in.array<sizeof(Md5Digest)>();
+    chunk.record = LogPosition(in.integer<std::int64_t>());
+    chunk.records = in.integer<std::uint32_t>();
+    chunk.file = as_text(in.bytes(in.integer<std::uint16_t>()));
   }
-  const auto checked = bytes.size() - in.rest().size();
-  const auto check = in.take(sizeof(Sha256Digest));
-  if (in.bad() || !same_bytes(sha256(bytes.first(checked)), check)) {
+  const auto checked = bytes.size() - in.left();
+  const auto check = in.bytes(sizeof(Sha256Digest));
+  if (!in.ok() || !same_bytes(sha256(bytes.first(checked)), check)) {
     return damaged;
   }
-  out.digests = in.rest();
+  out.digests = in.bytes(in.left());
   return out;
 }
 

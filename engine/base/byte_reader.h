@@ -1,15 +1,16 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 #include "engine/base/bytes.h"
 #include "engine/base/uuid.h"
-#include "engine/log/record.h"
 
-namespace verger::log::detail {
+namespace verger {
 
 /// Takes fields from the front of some bytes. Once one does not fit, ok() is false and all further
 /// fields are zero or empty: the caller looks once at the end.
@@ -37,13 +38,13 @@ class ByteReader {
     at_ += size;
     return view;
   }
-  Uuid uuid() {
-    Uuid id;
-    if (const ByteView view = bytes(id.bytes.size()); !view.empty()) {
-      std::memcpy(id.bytes.data(), view.data(), view.size());
-    }
-    return id;
+  template <std::size_t kSize>
+  std::array<std::byte, kSize> array() {
+    std::array<std::byte, kSize> out{};
+    std::ranges::copy(bytes(kSize), out.begin());
+    return out;
   }
+  Uuid uuid() { return {.bytes = array<16>()}; }
   /// i32 length, then the bytes.
   ByteView blob() {
     const auto size = integer<std::int32_t>();
@@ -76,9 +77,4 @@ class ByteReader {
   bool ok_ = true;
 };
 
-/// UTF-16 code units of a valid UTF-8 text: the server limits sizes by them.
-std::int64_t utf16_length(std::string_view utf8);
-/// What the server compares with the limit of 16 MiB, on writing and on reading.
-std::int64_t prepare_weight(const Prepare& prepare);
-
-}  // namespace verger::log::detail
+}  // namespace verger
