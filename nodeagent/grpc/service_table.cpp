@@ -9,7 +9,7 @@ namespace verger::grpc {
 namespace {
 
 constexpr std::string_view kContentType = "application/grpc";
-/// How often deadlines are looked at while there are any.
+/// How often deadlines are looked at, at least, while there are any.
 constexpr std::chrono::milliseconds kDeadlineTick{10};
 
 bool is_grpc(std::string_view content_type) {
@@ -137,7 +137,9 @@ net::awaitable<void> ServiceTable::end_late_calls(std::shared_ptr<ServiceTable> 
       table->watching_deadlines_ = false;
       co_return;
     }
-    co_await table->env_.timers.sleep_for(kDeadlineTick);
+    const auto next = deadlines.begin()->first - table->env_.clock.monotonic();
+    co_await table->env_.timers.sleep_for(
+        std::min(kDeadlineTick, std::chrono::ceil<std::chrono::milliseconds>(next)));
   }
 }
 

@@ -21,9 +21,10 @@ Core::Core(NodeOptions node_options, NodeEnvironment environment,
       leadership(std::make_unique<Leadership>(*this, *election)),
       following(std::make_unique<Following>(*this, *gossip, *election)),
       authenticator(std::make_unique<Authenticator>(*this)),
-      subscriptions(std::make_unique<PersistentSubscriptions>(*this, [this](WriteRequest request) {
-        return write(shared_from_this(), std::move(request));
-      })) {}
+      subscriptions(std::make_unique<PersistentSubscriptions>(
+          *this,
+          [this](WriteRequest request) { return write(shared_from_this(), std::move(request)); })),
+      memory_streams(env.random) {}
 
 Core::~Core() = default;
 
@@ -81,6 +82,8 @@ void Core::drain() { leadership->drain(); }
 void Core::stop_leading() { leadership->stop(); }
 
 void Core::state_changed(api::NodeState state) {
+  memory_streams.state_changed(state, env.clock.now());
+  gossip_look_due_ = now();
   scavenger->state_changed(state);
   if (state == api::NodeState::kLeader) {
     subscriptions->lead();
@@ -109,8 +112,19 @@ void Core::tick() {
   election->tick();
   subscriptions->tick();
   save_checkpoints();
+  if (now() >= gossip_look_due_) {
+    look_at_gossip();
+  }
   if (leadership->confirming()) {
     changed.notify();  // deadlines are looked at by those that wait
+  }
+}
+
+void Core::look_at_gossip() {
+  constexpr std::chrono::seconds kBetweenLooks{1};
+  gossip_look_due_ = now() + kBetweenLooks;
+  if (memory_streams.gossip_seen(instance, gossip->view(election->leader()), env.clock.now())) {
+    changed.notify();
   }
 }
 

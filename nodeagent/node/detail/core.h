@@ -5,6 +5,7 @@
 #include "nodeagent/node/detail/election_driver.h"
 #include "nodeagent/node/detail/gossip_service.h"
 #include "nodeagent/node/detail/node_context.h"
+#include "nodeagent/node/memory_streams.h"
 
 namespace verger::node {
 
@@ -42,6 +43,7 @@ class Core final : public NodeContext, private ElectionConsequences {
   const std::unique_ptr<Following> following;
   const std::unique_ptr<Authenticator> authenticator;
   const std::unique_ptr<PersistentSubscriptions> subscriptions;
+  MemoryStreams memory_streams;
   std::unique_ptr<Scavenger> scavenger;  ///< from the start on
   int requests = 0;                      ///< being answered
 
@@ -56,7 +58,9 @@ class Core final : public NodeContext, private ElectionConsequences {
   static net::awaitable<void> tick_loop(std::shared_ptr<Core> core);
   void tick();
   void save_checkpoints();
+  void look_at_gossip();
   Monotonic checkpoints_due_{0};
+  Monotonic gossip_look_due_{0};
   bool publishes_chaser_ = true;  ///< not after a failure, until the checkpoints are due
 };
 

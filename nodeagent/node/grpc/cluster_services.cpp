@@ -1,4 +1,4 @@
-// Gossip, Monitoring and ServerFeatures.
+// Gossip, Monitoring and ServerFeatures; and the services between nodes, which refuse each caller.
 #include <algorithm>
 #include <cctype>
 #include <event_store/gossip.pb.h>
@@ -82,6 +82,9 @@ net::awaitable<Status> list_methods(NodeCall at, std::shared_ptr<grpc::ServiceTa
   es::server_features::SupportedMethods out;
   out.set_event_store_server_version("24.6.0");
   for (const auto& [service, method] : table->methods()) {
+    if (!service.starts_with(kClientPackage)) {
+      continue;  // between nodes
+    }
     auto& entry = *out.add_methods();
     entry.set_service_name(lower(service));
     entry.set_method_name(lower(method));
@@ -100,9 +103,23 @@ net::awaitable<Status> list_methods(NodeCall at, std::shared_ptr<grpc::ServiceTa
   co_return Status{};
 }
 
+/// Servers take these from each other alone. Embedded nodes speak to each other in another way, so
+/// that of them a caller gets what a client gets of a server.
+void refuse_between_nodes(const Registry& registry) {
+  const auto refuse = [](NodeCall /*at*/) -> net::awaitable<Status> { co_return access_denied(); };
+  for (const auto* method : {"Read", "Update"}) {
+    registry.add_whole("event_store.cluster.Gossip", method, refuse);
+  }
+  for (const auto* method : {"ViewChange", "ViewChangeProof", "Prepare", "PrepareOk", "Proposal",
+                             "Accept", "LeaderIsResigning", "LeaderIsResigningOk"}) {
+    registry.add_whole("event_store.cluster.Elections", method, refuse);
+  }
+}
+
 }  // namespace
 
 void add_cluster_services(const Registry& registry) {
+  refuse_between_nodes(registry);
   registry.add("gossip.Gossip", "Read", read_gossip);
   registry.add("monitoring.Monitoring", "Stats", stats);
   registry.add("server_features.ServerFeatures", "GetSupportedMethods",

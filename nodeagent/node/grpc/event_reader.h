@@ -44,6 +44,8 @@ struct EventReader {
   [[nodiscard]] event_store::client::streams::ReadResp response_for(streams::Event event) const;
   net::awaitable<bool> send_caught_up() const;
   net::awaitable<bool> send_checkpoint(streams::AllPosition position) const;
+  /// A page of the plan's stream, of the database or in memory.
+  [[nodiscard]] Result<streams::StreamSlice> page(EventNumber from, std::size_t size) const;
   /// Lets the node do other work between two pages.
   [[nodiscard]] net::awaitable<void> pause() const;
   grpc::Status read_failed(const Error& error) const;

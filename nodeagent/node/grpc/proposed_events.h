@@ -47,8 +47,12 @@ std::expected<std::int64_t, grpc::Status> expected_version(const Options& option
   }
 }
 
-/// Whether the caller may do it; no caller may delete $all or metadata, or write to $all.
+/// Whether the caller may do it; no caller may delete $all or metadata, or write to $all or to a
+/// stream in memory.
 inline bool may_change(const NodeCall& at, std::string_view stream, StreamAction action) {
+  if (MemoryStreams::has(stream)) {
+    return false;
+  }
   if (at.core->options.insecure) {
     return true;
   }

@@ -12,8 +12,13 @@ using ::verger::grpc::Status;
 
 void Registry::add(const std::string& service, const std::string& method, NodeMethod handler,
                    std::size_t most_bytes) const {
+  add_whole(std::string(kClientPackage) + service, method, std::move(handler), most_bytes);
+}
+
+void Registry::add_whole(const std::string& service, const std::string& method, NodeMethod handler,
+                         std::size_t most_bytes) const {
   table->add(
-      "event_store.client." + service, method,
+      service, method,
       [weak = core, handler = std::move(handler)](
           std::shared_ptr<grpc::ServerCall> call) -> net::awaitable<Status> {
         auto node = weak.lock();

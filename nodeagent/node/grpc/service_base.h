@@ -15,6 +15,8 @@
 /// What the node's services share.
 namespace verger::node::rpc {
 
+inline constexpr std::string_view kClientPackage = "event_store.client.";
+
 /// A call and its caller, for a node that lives.
 struct NodeCall {
   std::shared_ptr<Core> core;
@@ -27,9 +29,12 @@ using NodeMethod = std::function<net::awaitable<grpc::Status>(NodeCall)>;
 struct Registry {
   std::shared_ptr<grpc::ServiceTable> table;
   std::weak_ptr<Core> core;
-  /// `service`: without its package, "gossip.Gossip".
+  /// `service`: without kClientPackage, "gossip.Gossip".
   void add(const std::string& service, const std::string& method, NodeMethod handler,
            std::size_t most_bytes = grpc::kMostMessageBytes) const;
+  /// `service`: with its package.
+  void add_whole(const std::string& service, const std::string& method, NodeMethod handler,
+                 std::size_t most_bytes = grpc::kMostMessageBytes) const;
 };
 
 /// A call that the node's end waits for.

@@ -195,6 +195,14 @@ net::awaitable<bool> EventReader::send_checkpoint(streams::AllPosition position)
   co_return co_await at.call->write(response);
 }
 
+Result<streams::StreamSlice> EventReader::page(EventNumber from, std::size_t size) const {
+  if (MemoryStreams::has(plan.stream)) {
+    return at.core->memory_streams.read(plan.stream, from, plan.backwards);
+  }
+  return plan.backwards ? at.core->db().read_backward(plan.stream, from, size)
+                        : at.core->db().read_forward(plan.stream, from, size);
+}
+
 net::awaitable<void> EventReader::pause() const {
   return net::post(at.core->env.executor, net::use_awaitable);
 }
@@ -215,7 +223,6 @@ Result<bool> is_position(const Core& core, LogPosition position) {
 net::awaitable<Status> read_stream(std::shared_ptr<const EventReader> reader) {
   const auto& plan = reader->plan;
   const auto& call = *reader->at.call;
-  const auto& db = reader->at.core->db();
   const Status error{.code = Code::kUnknown, .message = "Unexpected ReadStreamResult: Error"};
   auto left = plan.count;
   if (left == 0 || (plan.begin == Begin::kEnd && !plan.backwards)) {
@@ -230,8 +237,7 @@ net::awaitable<Status> read_stream(std::shared_ptr<const EventReader> reader) {
       co_return *elsewhere;
     }
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPage, left));
-    auto slice = plan.backwards ? db.read_backward(plan.stream, from, size)
-                                : db.read_forward(plan.stream, from, size);
+    auto slice = reader->page(from, size);
     if (!slice) {
       co_return reader->read_failed(slice.error());
     }

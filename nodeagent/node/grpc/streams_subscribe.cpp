@@ -36,7 +36,9 @@ class Subscription {
   static net::awaitable<End> catch_up_stream(std::shared_ptr<Subscription> self);
   static net::awaitable<End> catch_up_all(std::shared_ptr<Subscription> self);
   static net::awaitable<End> follow(std::shared_ptr<Subscription> self);
+  static net::awaitable<End> follow_memory(std::shared_ptr<Subscription> self);
   static net::awaitable<bool> checkpoint(std::shared_ptr<Subscription> self, AllPosition position);
+  [[nodiscard]] bool in_memory() const { return MemoryStreams::has(plan_.stream); }
   [[nodiscard]] bool wants(const streams::Event& event) const;
   [[nodiscard]] std::uint64_t interval() const {
     return plan_.filter->window() * plan_.filter->multiplier();
@@ -64,7 +66,9 @@ Subscription::End Subscription::begin() {
     }
     return std::nullopt;
   }
-  const auto last = core_->db().last_event_number(plan_.stream);
+  const auto last = in_memory()
+                        ? Result<EventNumber>(core_->memory_streams.last_number(plan_.stream))
+                        : core_->db().last_event_number(plan_.stream);
   if (!last) {
     return reader_->read_failed(last.error());
   }
@@ -95,7 +99,7 @@ net::awaitable<Subscription::End> Subscription::catch_up_stream(
     }
     // What is committed from here on is found in the log.
     self->from_ = {db.committed(), LogPosition(0)};
-    auto slice = db.read_forward(self->plan_.stream, self->next_, kPage);
+    auto slice = self->reader_->page(self->next_, kPage);
     if (!slice) {
       co_return self->reader_->read_failed(slice.error());
     }
@@ -186,6 +190,22 @@ net::awaitable<Subscription::End> Subscription::catch_up_all(std::shared_ptr<Sub
   co_return grpc::client_gone();
 }
 
+net::awaitable<Subscription::End> Subscription::follow_memory(std::shared_ptr<Subscription> self) {
+  const auto& core = self->core_;
+  while (!self->over()) {
+    for (auto& event : core->memory_streams.events_from(self->plan_.stream, self->next_)) {
+      self->next_ = EventNumber(event.number.value() + 1);
+      if (!co_await self->reader_->send(std::move(event))) {
+        co_return grpc::client_gone();
+      }
+    }
+    if (!self->over() && core->memory_streams.last_number(self->plan_.stream) < self->next_) {
+      co_await core->changed.wait();
+    }
+  }
+  co_return std::nullopt;
+}
+
 net::awaitable<Subscription::End> Subscription::follow(std::shared_ptr<Subscription> self) {
   const auto& core = self->core_;
   const auto& call = self->reader_->at.call;
@@ -194,6 +214,11 @@ net::awaitable<Subscription::End> Subscription::follow(std::shared_ptr<Subscript
       alive->changed.notify();
     }
   });
+  if (self->in_memory()) {
+    if (auto end = co_await follow_memory(self)) {
+      co_return end;
+    }
+  }
   std::size_t in_one_go = 0;
   while (!self->over()) {
     if (core->db().committed() <= self->from_.commit) {

@@ -325,8 +325,9 @@ std::string Replay::differences(const json& exchange) {
         [&] { return client->ended() || client->messages().size() >= messages; }, 60s);
   };
   live = false;
-  // Of a group, what happens to a message depends on how long its client takes.
-  const bool timed = call.ends_with("PersistentSubscriptions/Read");
+  // Of a group, and of a deadline, what happens depends on how long the client takes.
+  const bool timed = call.ends_with("PersistentSubscriptions/Read") ||
+                     exchange["request_headers"].contains("grpc-timeout");
   const auto begun = world_.now();
   const auto inside = plan_.inside.equal_range(exchange.value("n", 0));
   std::size_t index = 0;

@@ -1,0 +1,121 @@
+#include "nodeagent/node/memory_streams.h"
+
+#include <nlohmann/json.hpp>
+
+namespace verger::node {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// As many as the server keeps of live events for a subscriber that is slow.
+constexpr std::size_t kKeptForSubscribers = 32;
+
+ordered_json shown_member(const Member& member) {
+  const auto port = [&member](bool tls) {
+    return member.replication.tls == tls ? member.replication.port : 0;
+  };
+  return {{"InstanceId", member.instance.to_string()},
+          {"TimeStamp", format_ticks(member.timestamp)},
+          {"State", api::to_string(member.state)},
+          {"IsAlive", member.alive},
+          {"InternalTcpIp", member.replication.host},
+          {"InternalTcpPort", port(false)},
+          {"InternalSecureTcpPort", port(true)},
+          {"ExternalTcpIp", member.replication.host},
+          {"ExternalTcpPort", 0},
+          {"ExternalSecureTcpPort", 0},
+          {"HttpEndPointIp", member.http.host},
+          {"HttpEndPointPort", member.http.port},
+          {"LastCommitPosition", member.committed.value()},
+          {"WriterCheckpoint", member.log.writer.value()},
+          {"ChaserCheckpoint", member.log.chaser.value()},
+          {"EpochPosition", member.log.epoch_position.value()},
+          {"EpochNumber", member.log.last_epoch.value()},
+          {"EpochId", member.log.epoch_id.to_string()},
+          {"NodePriority", member.priority},
+          {"IsReadOnlyReplica", member.read_only},
+          {"ESVersion", member.version}};
+}
+
+}  // namespace
+
+void MemoryStreams::state_changed(api::NodeState state, Ticks now) {
+  add(kNodeStateStream, "$NodeStateChanged", ordered_json{{"State", api::to_string(state)}}.dump(),
+      now);
+}
+
+bool MemoryStreams::gossip_seen(const Uuid& self, const std::vector<Member>& members, Ticks now) {
+  auto shown = ordered_json::array();
+  auto compared = ordered_json::array();
+  for (const auto& member : members) {
+    shown.push_back(shown_member(member));
+    compared.push_back(shown.back());
+    for (const auto* moving :
+         {"TimeStamp", "LastCommitPosition", "WriterCheckpoint", "ChaserCheckpoint"}) {
+      compared.back().erase(moving);
+    }
+  }
+  auto text = compared.dump();
+  if (text == last_members_) {
+    return false;
+  }
+  last_members_ = std::move(text);
+  add(kGossipStream, "$GossipUpdated",
+      ordered_json{{"NodeId", self.to_string()}, {"Members", std::move(shown)}}.dump(), now);
+  return true;
+}
+
+void MemoryStreams::add(std::string_view stream, std::string_view type, const std::string& data,
+                        Ticks now) {
+  auto& kept = streams_[std::string(stream)];
+  const auto bytes = as_bytes(data);
+  const LogPosition position(++written_);
+  kept.push_back({.stream = std::string(stream),
+                  .number = EventNumber(kept.empty() ? 0 : kept.back().number.value() + 1),
+                  .id = random_.uuid(),
+                  .type = std::string(type),
+                  .is_json = true,
+                  .data = Bytes(bytes.begin(), bytes.end()),
+                  .metadata = {},
+                  .timestamp = now,
+                  .commit_position = position,
+                  .prepare_position = position});
+  if (kept.size() > kKeptForSubscribers) {
+    kept.pop_front();
+  }
+}
+
+streams::StreamSlice MemoryStreams::read(std::string_view stream, EventNumber from,
+                                         bool backwards) const {
+  const auto last = last_number(stream);
+  streams::StreamSlice slice{.events = {},
+                             .next = EventNumber(backwards ? -1 : last.value() + 1),
+                             .end_of_stream = true,
+                             .last_event_number = last};
+  if (last == kNoStream) {
+    slice.status = streams::StreamStatus::kNoStream;
+  } else if (backwards ? from >= last : from <= last) {
+    slice.events.push_back(streams_.find(stream)->second.back());
+  }
+  return slice;
+}
+
+std::vector<streams::Event> MemoryStreams::events_from(std::string_view stream,
+                                                       EventNumber from) const {
+  std::vector<streams::Event> out;
+  if (const auto found = streams_.find(stream); found != streams_.end()) {
+    for (const auto& event : found->second) {
+      if (event.number >= from) {
+        out.push_back(event);
+      }
+    }
+  }
+  return out;
+}
+
+EventNumber MemoryStreams::last_number(std::string_view stream) const {
+  const auto found = streams_.find(stream);
+  return found == streams_.end() ? kNoStream : found->second.back().number;
+}
+
+}  // namespace verger::node
