@@ -7,6 +7,7 @@
 #include "controller/operations/growth/growth_module.h"
 #include "controller/operations/growth/growth_support.h"
 #include "controller/operations/report_support.h"
+#include "controller/operations/restore/restore_support.h"
 #include "planner/growth/growth_policy.h"
 #include "planner/restore/restore_steps.h"
 
@@ -92,6 +93,9 @@ json report(const RunState& run, json timeline) {
     notes.push_back(fmt::format("{} is not registered, and its server is stopped", seen.node));
   }
   const auto duration = seen.restored.value("duration_ms", json());
+  for (auto& note : cluster_restore::redacted_again_notes(run)) {
+    notes.push_back(std::move(note));
+  }
   return {
       {"outcome", outcome},
       {"node", seen.node},

@@ -7,6 +7,7 @@
 #include "controller/operations/report_support.h"
 #include "controller/operations/resize/resize_module.h"
 #include "controller/operations/resize/resize_support.h"
+#include "controller/operations/restore/restore_support.h"
 #include "planner/resize/resize_policy.h"
 #include "planner/restore/restore_steps.h"
 
@@ -94,6 +95,9 @@ json report(const RunState& run, json timeline) {
     if (!seen.left.empty()) {
       notes.push_back(fmt::format("{} must never start again", fmt::join(seen.left, " and ")));
     }
+  }
+  for (auto& note : cluster_restore::redacted_again_notes(run)) {
+    notes.push_back(std::move(note));
   }
   return {{"outcome", outcome},
           {"from", seen.from},

@@ -7,6 +7,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "controller/executor/stopped_server.h"
+#include "controller/operations/report_support.h"
 #include "nodeagent/http/message.h"
 
 namespace verger::controller::cluster_restore {
@@ -200,6 +201,30 @@ std::map<std::string, std::int64_t> positions_before(
       out[node] = seen.is_object() ? seen.value("writer", std::int64_t{-1}) : -1;
     }
   }
+  return out;
+}
+
+std::vector<std::string> redacted_again_notes(const RunState& run) {
+  std::vector<std::string> out;
+  reports::each_step(run, [&out](const planner::Step& step, const StepState* state) {
+    if (step.kind != names::kRedactAgain || state == nullptr ||
+        state->status != StepStatus::kDone || state->result->contains("not_needed")) {
+      return;
+    }
+    const auto& result = *state->result;
+    const auto count = [&result](const char* name) { return result.value(name, std::int64_t{0}); };
+    auto text = fmt::format(
+        "{}: of the events that runs have redacted the restored files had {}: {} "
+        "redacted again, {} read as blank",
+        step.node, count("records"), count("blanked"), count("read_blank"));
+    if (count("searched_files") > 0) {
+      text += fmt::format("; {} files were searched for their texts: {}", count("searched_files"),
+                          result.value("proven", false) ? "no text is left" : "NOT PROVEN");
+    } else {
+      text += "; nothing was searched, as no text is known";
+    }
+    out.push_back(std::move(text));
+  });
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/executor/run_state.h"
 #include "controller/executor/step_support.h"
 #include "planner/restore/restore_steps.h"
 
@@ -61,5 +62,9 @@ std::string revert_command(const StepContext& context);
 /// The run's value kBeforeValue: where the replaced logs ended.
 std::map<std::string, std::int64_t> positions_before(
     const std::map<std::string, std::string>& values);
+
+/// For the report of a run that restored files: what its steps kRedactAgain have done and shown, a
+/// sentence for each node.
+std::vector<std::string> redacted_again_notes(const RunState& run);
 
 }  // namespace verger::controller::cluster_restore

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "controller/operations/restore/restore_module.h"
 #include "planner/restore/restore_policy.h"
 #include "tests/unit/controller_operations/redaction_runs.h"
 
@@ -48,6 +49,11 @@ TEST_F(RedactionRun, BackupsThatMayHoldTheDataAreNamedAndPlansOfRestoresRedactTh
   EXPECT_EQ(h_.state(restored).status, RunStatus::kDone) << h_.state(restored).reason;
   EXPECT_EQ(done_.back(), "again n3");
   EXPECT_EQ(lists_.size(), 1U) << "by the list of the run";
+  EXPECT_THAT(
+      cluster_restore::report(h_.state(restored), json::object())["notes"],
+      Contains(HasSubstr("n3: of the events that runs have redacted the restored files had 2: "
+                         "2 redacted again, 2 read as blank; 9 files were searched for their "
+                         "texts: no text is left")));
 }
 
 TEST_F(RedactionRun, WhatWasRedactedByHandIsRedactedAgainInRestores) {

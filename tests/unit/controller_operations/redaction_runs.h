@@ -101,7 +101,9 @@ class RedactionRun : public ::testing::Test {
       done_.push_back("again " + node.name);
       lists_.insert(json::parse(operation.request.parameters_json).at("list").get<std::string>());
       operation.status.result_json =
-          json{{"records", 2}, {"blanked", 2}, {"found", of.found}}.dump();
+          json{{"records", 2},       {"blanked", 2},      {"readBlank", 2},
+               {"searchedFiles", 9}, {"found", of.found}, {"proven", of.found.empty()}}
+              .dump();
     } else {
       return false;
     }
