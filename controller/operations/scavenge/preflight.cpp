@@ -1,6 +1,7 @@
 #include "controller/operations/scavenge/preflight.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
@@ -11,6 +12,13 @@
 
 namespace verger::controller::scavenge {
 namespace {
+
+/// What the agent says, for people: without the request, which messages of clients begin with.
+std::string reason_of(const Error& error) {
+  const auto& message = error.message;
+  const auto said = message.starts_with("GET ") ? message.find(": ") : std::string::npos;
+  return said == std::string::npos ? message : message.substr(said + 2);
+}
 
 net::awaitable<planner::NodeEstimate> ask_estimate(std::shared_ptr<Peers> peers, std::string node,
                                                    std::int32_t threshold, std::int64_t enough) {
@@ -23,7 +31,7 @@ net::awaitable<planner::NodeEstimate> ask_estimate(std::shared_ptr<Peers> peers,
   const bool is_old =
       seen.error().code == Errc::kNotFound || seen.error().code == Errc::kUnsupported;
   co_return planner::NodeEstimate{.problem = is_old ? "its agent is of an older version"
-                                                    : seen.error().message};
+                                                    : reason_of(seen.error())};
 }
 
 }  // namespace
