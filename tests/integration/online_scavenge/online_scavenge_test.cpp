@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/failpoint.h"
+#include "engine/online/installation.h"
 #include "engine/online/prepared_chunks.h"
 #include "engine/online/shadow.h"
 #include "nodeagent/external/online_access.h"
@@ -14,6 +15,7 @@
 #include "nodeagent/operations/online_scavenge/online_scavenge_work.h"
 #include "nodeagent/operations/scavenge/scavenge_operations.h"
 #include "tests/support/database/database_builder.h"
+#include "tests/support/filling_disk.h"
 #include "tests/support/results.h"
 #include "tests/support/scavenge/run.h"
 #include "tests/support/scavenge/snapshot.h"
@@ -218,8 +220,9 @@ class OnlineScavenge : public test::SocketNode {
   QuickTimers timers_;
   node::PoolJobRunner agent_jobs_{agent_pool_.get_executor(), timers_};
   std::optional<client::NodeClient> node_client_;
+  test::FillingDisk disk_{posix_file_system()};  ///< as the agent has it
   external::OnlineAccess access_{{.database = database(), .index = {}},
-                                 {posix_file_system(), system_clock(), system_random(), null_log()},
+                                 {disk_, system_clock(), system_random(), null_log()},
                                  http::system_timers(),
                                  [] { return std::string("24.6.0"); }};
   std::shared_ptr<JobControl> control_;
@@ -323,6 +326,62 @@ INSTANTIATE_TEST_SUITE_P(At, InterruptedOnline,
                                name, [](char c) { return c == '.' || c == '-'; }, '_');
                            return name;
                          });
+
+/// Where the disk becomes full, and how many chunks are switched then; -1: all.
+struct FullFrom {
+  const char* name;
+  const char* failpoint;
+  int switched;
+};
+
+class OnlineOnFullDisk : public OnlineScavenge, public ::testing::WithParamInterface<FullFrom> {
+ protected:
+  void expect_switched(int wanted) {
+    auto& files = posix_file_system();
+    int nth = 0;
+    for (const auto& chunk : value(online_scavenge::load_preparation(files, database())).chunks) {
+      EXPECT_EQ(value(online_scavenge::standing_of(files, database(), chunk)),
+                wanted < 0 || nth++ < wanted ? online_scavenge::Standing::kSwitched
+                                             : online_scavenge::Standing::kWaiting);
+    }
+  }
+};
+
+TEST_P(OnlineOnFullDisk, EndsWithTheReasonAndTheNextRunDoesTheRest) {
+  int reached = 0;
+  at(GetParam().failpoint, [this, &reached] {
+    const auto all = value(online_scavenge::load_preparation(posix_file_system(), database()));
+    disk_.full = disk_.full || ++reached >= (GetParam().switched < 0 ? std::ssize(all.chunks) : 1);
+  });
+  for (const bool again : {false, true}) {  // still no room: nothing more happens
+    SCOPED_TRACE(again);
+    record_ = {};
+    act_once();
+    EXPECT_EQ(seen_.code, "no_space");
+    EXPECT_THAT(seen_.text, HasSubstr(database().string()));
+    EXPECT_THAT(seen_.text, HasSubstr(again ? "0 bytes are free" : "no space left on device"));
+    expect_switched(GetParam().switched);
+    EXPECT_EQ(checkpoint(), "") << "a state that is not that of the chunks";
+  }
+  run([](OnlineScavenge* test) -> net::awaitable<void> {
+    EXPECT_EQ(co_await test->send("POST", "/streams/plain", R"({"n":1})"), 201);
+  }(this));
+  at("", {});
+  disk_.full = false;
+  record_ = {};
+  act_once();
+  EXPECT_GE(result()["chunksSwitched"], 2);
+  EXPECT_EQ(result()["chunksLeft"], 0);
+  expect_scavenged();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    At, OnlineOnFullDisk,
+    ::testing::Values(FullFrom{"BeforeTheFirstSwitch", "online.compare.done", 0},
+                      FullFrom{"WhileAChunkIsOffered", "online.switch.offered", 1},
+                      FullFrom{"BetweenTwoSwitches", "online.switch.answered", 1},
+                      FullFrom{"BeforeTheState", "online.switch.answered", -1}),
+    [](const auto& parameter) { return std::string(parameter.param.name); });
 
 TEST_F(OnlineScavenge, StopsBetweenTwoChunksAndLeavesTheRestToTheServer) {
   at("online.switch.answered", [this] { control_->cancel(/*keep=*/false); });
