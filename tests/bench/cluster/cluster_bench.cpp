@@ -9,11 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/base/clock.h"
+#include "tests/bench/cluster/ended_run.h"
 #include "tests/bench/cluster/strategies_bench.h"
 #include "tests/bench/workload.h"
 #include "tests/support/processes/https_caller.h"
-#include "tests/support/processes/real_cluster.h"
 
 namespace verger::bench {
 namespace {
@@ -34,7 +33,6 @@ constexpr std::string_view kUsage =
     "waits for meanwhile. Under $TMPDIR or /tmp, where it needs 2 GB for each million events.\n";
 
 constexpr std::uint64_t kStreams = 25'000;
-constexpr auto kRunLimit = seconds(900);
 
 struct Options {
   std::uint64_t events = 6'000'000;
@@ -44,16 +42,6 @@ struct Options {
 
 double ms_between(steady_clock::time_point from, steady_clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
-}
-
-/// Of times as the API writes them.
-double seconds_between(const json& from, const json& to) {
-  const auto begin = parse_ticks(from.get<std::string>());
-  const auto end = parse_ticks(to.get<std::string>());
-  if (!begin || !end) {
-    throw std::runtime_error("a run tells no time: " + from.dump() + ", " + to.dump());
-  }
-  return static_cast<double>(end->value() - begin->value()) / 1e7;
 }
 
 json asked(test::HttpsCaller& caller, const std::string& url, const std::string& target) {
@@ -93,14 +81,6 @@ void start(RealCluster& cluster) {
   cluster.register_cluster();
 }
 
-json ended_run(RealCluster& cluster, const std::string& id) {
-  auto run = cluster.wait_for_run(id, kRunLimit);
-  if (!run.is_object() || run.at("state") != "done") {
-    throw std::runtime_error("the run is not done: " + run.dump(1) + cluster.logs());
-  }
-  return run;
-}
-
 /// Makespan over the sum of its parts: scavenges as the nodes time them, other steps as the
 /// controller does, and the time an election has to settle before the leader may resign.
 void measure_rolling(const std::filesystem::path& files) {
@@ -119,11 +99,11 @@ void measure_rolling(const std::filesystem::path& files) {
         scavenges += scavenge_seconds(caller, url_of(cluster, step),
                                       step.at("result").at("scavenge_id").get<std::string>());
       } else {
-        others += seconds_between(step.at("started_at"), step.at("finished_at"));
+        others += seconds_of(step);
       }
     }
   }
-  const auto makespan = seconds_between(run.at("started_at"), run.at("finished_at"));
+  const auto makespan = seconds_of(run);
   std::cout << fmt::format(
       "rolling scavenge: {:.1f} s, x {:.3f} its parts ({:.1f} s: three scavenges {:.1f} s, other "
       "steps {:.1f} s); {:.1f} s beside them\n",

@@ -13,20 +13,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/base/clock.h"
+#include "tests/bench/cluster/ended_run.h"
 #include "tests/support/processes/https_caller.h"
-#include "tests/support/processes/real_cluster.h"
 
 namespace verger::bench {
 namespace {
 
-using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 using test::RealCluster;
 
-constexpr auto kRunEnds = seconds(900);
 /// Of the client alone, before the run.
 constexpr auto kAlone = seconds(15);
 /// 50 writes and as many reads a second.
@@ -104,15 +101,6 @@ class Client {
   std::thread thread_;
 };
 
-double seconds_of(const json& step) {
-  const auto begin = parse_ticks(step.at("started_at").get<std::string>());
-  const auto end = parse_ticks(step.at("finished_at").get<std::string>());
-  if (!begin || !end) {
-    throw std::runtime_error("a step has no times: " + step.dump());
-  }
-  return static_cast<double>(end->value() - begin->value()) / 1e7;
-}
-
 void measure(std::string_view strategy, const std::filesystem::path& files) {
   RealCluster cluster({.separate_agents = true,
                        .files = files,
@@ -120,7 +108,7 @@ void measure(std::string_view strategy, const std::filesystem::path& files) {
                        .role = "node",
                        .services = true,
                        .agent_arguments = {"--enable-unix-socket"},
-                       .life = kRunEnds});
+                       .life = kRunLimit});
   cluster.start_all();
   cluster.register_cluster();
   Latencies alone;
@@ -138,12 +126,9 @@ void measure(std::string_view strategy, const std::filesystem::path& files) {
     throw std::runtime_error(applied.err);
   }
   Client client(cluster);
-  const auto run = cluster.wait_for_run(
-      cluster.start_scavenge_run({"--policy", std::string(strategy)}), kRunEnds);
+  const auto run =
+      ended_run(cluster, cluster.start_scavenge_run({"--policy", std::string(strategy)}));
   const auto meanwhile = client.end();
-  if (!run.is_object() || run.at("state") != "done") {
-    throw std::runtime_error("the run is not done: " + run.dump(1) + cluster.logs());
-  }
   std::string nodes;
   for (const auto& stage : run.at("stages")) {
     for (const auto& step : stage.at("steps")) {
