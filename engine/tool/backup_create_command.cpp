@@ -121,6 +121,7 @@ class SnapshotsOfBackup {
       if (outcome.kind == StepOutcome::Kind::kDone) {
         snapshots_.reset();
       }
+      // As long as the job wants to wait for the snapshot program; it ends by its limit.
       std::this_thread::sleep_for(outcome.rest);
     }
     return {};

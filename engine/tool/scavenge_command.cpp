@@ -201,6 +201,8 @@ int nothing_to_do(ToolContext& tool, const std::optional<scavenge::Checkpoint>& 
   return kExitDone;
 }
 
+/// As long as the job's throttle says. In slices, so that a signal ends it within a tenth of a
+/// second.
 void rest(std::chrono::milliseconds duration) {
   constexpr std::chrono::milliseconds kSlice{100};
   while (duration.count() > 0 && !StopSignals::requested()) {

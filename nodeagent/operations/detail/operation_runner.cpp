@@ -20,6 +20,7 @@
 namespace verger::agent {
 namespace {
 
+/// While it ends: short, since an operator waits; a look is at what is in memory.
 constexpr std::chrono::milliseconds kStopLook{20};
 /// Between two looks at what cannot be seen.
 constexpr std::chrono::milliseconds kLongestPause{5'000};
@@ -139,6 +140,7 @@ net::awaitable<void> OperationRunner::stop() {
   }
   for (std::chrono::milliseconds waited{0};
        !blocking_shutdown_.empty() && waited < options_.stop_limit; waited += kStopLook) {
+    // Until those operations have ended, or the limit has passed.
     co_await environment_.timers.sleep_for(kStopLook);
   }
   for (const auto& record : blocking_shutdown_) {
@@ -355,6 +357,8 @@ net::awaitable<void> OperationRunner::watch(Self self, RunningOperation record, 
         break;
       }
     }
+    // Until its outcome is known, which has no limit of its own, or the agent stops; doubled while
+    // nothing can be seen.
     co_await self->environment_.timers.sleep_for(pause);
   }
 }
@@ -391,6 +395,7 @@ bool OperationRunner::store_outcome(const OperationRecord& record) {
 /// waits for it would wait for ever if it were dropped.
 net::awaitable<void> OperationRunner::store_later(Self self, RunningOperation record) {
   do {
+    // Until there is room, or the agent stops; the next one sees the outcome again.
     co_await self->environment_.timers.sleep_for(self->options_.poll_interval);
   } while (!self->stopping_ && !self->store_outcome(*record));
 }
