@@ -36,7 +36,9 @@ net::awaitable<void> AgentWork::interrupt(StepContext context) {
   const auto peers = context.peers;
   const auto node = context.step.node;
   const auto operation = context.state.operation;
-  static_cast<void>(co_await peers->cancel_operation(node, operation));
+  // Of a run that ends here nothing searches later: what the agent has noted of the texts goes.
+  const bool keep = context.interrupt != Interrupt::kCancel;
+  static_cast<void>(co_await peers->cancel_operation(node, operation, keep));
 }
 
 Verdict AgentWork::judge_failure(const StepContext& /*context*/, const OperationNews& news) const {

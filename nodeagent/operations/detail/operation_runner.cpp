@@ -198,7 +198,14 @@ RunningOperation OperationRunner::find_running(const std::string& id) const {
 }
 
 net::awaitable<bool> OperationRunner::cancel(RunningOperation record, bool keep) {
-  co_return co_await kinds_.at(record->request.kind)->cancel(local_node(record), *record, keep);
+  const bool stops =
+      co_await kinds_.at(record->request.kind)->cancel(local_node(record), *record, keep);
+  if (stops && keep) {
+    given_up_.erase(record->request.id);
+  } else if (stops) {
+    given_up_.insert(record->request.id);
+  }
+  co_return stops;
 }
 
 LocalNode OperationRunner::local_node(RunningOperation record) {
@@ -385,7 +392,9 @@ bool OperationRunner::store_outcome(const OperationRecord& record) {
                          {"error", record.status.error}});
   running_.erase(record.request.id);
   controls_.erase(record.request.id);
-  if (record.status.state == api::OperationState::kDone) {
+  const bool given_up = given_up_.erase(record.request.id) > 0;
+  if (record.status.state == api::OperationState::kDone ||
+      (record.status.state == api::OperationState::kCancelled && given_up)) {
     forget_texts(*noted_texts_, record);
   }
   return true;

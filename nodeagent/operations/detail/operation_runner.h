@@ -117,6 +117,7 @@ class OperationRunner : public std::enable_shared_from_this<OperationRunner> {
   LostStreamsWatch lost_streams_;
   std::map<std::string, RunningOperation> running_;
   std::map<std::string, std::shared_ptr<JobControl>> controls_;  ///< of the running ones
+  std::set<std::string> given_up_;  ///< running ones that were cancelled, with nothing to keep
   /// Operations within an act() that must return before the agent ends.
   std::set<RunningOperation> blocking_shutdown_;
   bool stopping_ = false;

@@ -38,6 +38,15 @@ http::Response problem(int status, std::string_view code) {
 
 std::string permit_key(const std::string& run, const std::string& step) { return run + "|" + step; }
 
+/// Its error says what became of what it had noted.
+void stop_redaction(api::OperationStatus& status, bool keep) {
+  if (status.state == api::OperationState::kActing && status.kind.ends_with("_redaction")) {
+    status.state = api::OperationState::kFailed;
+    status.error_code = "stopped";
+    status.error = keep ? "stopped; notes kept" : "stopped; notes removed";
+  }
+}
+
 }  // namespace
 
 std::optional<http::Response> FakeCluster::work_answer(const http::Request& request) {
@@ -447,6 +456,7 @@ http::Response FakeCluster::agent_answer(FakeNode& node, const http::Request& re
     }
     if (path.ends_with("/cancel")) {
       cancel_restore(node, found->first);
+      stop_redaction(found->second.status, target.parameter("keep") == "true");
     }
     if (found->second.later && time_.monotonic() >= found->second.later->first) {
       found->second.status = found->second.later->second;

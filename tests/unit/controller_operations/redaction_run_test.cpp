@@ -13,6 +13,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 TEST_F(RedactionRun, ChecksAllNodesThenRedactsOneAfterTheOtherByOneList) {
   nodes_["n2"].has.pop_back();  // scavenged away there
@@ -98,6 +99,30 @@ TEST_F(RedactionRun, ANodeThatIsDownAtItsTurnIsWaitedFor) {
   ASSERT_TRUE(h_.run_to_end(id, std::chrono::hours(1))) << h_.state(id).reason;
   EXPECT_EQ(h_.state(id).status, RunStatus::kDone) << h_.state(id).reason;
   EXPECT_EQ(report(id)["outcome"], "redacted");
+}
+
+TEST_F(RedactionRun, WhatAnAgentHasNotedOfTheTextsStaysInAPauseAndGoesWithACancelledRun) {
+  nodes_["n2"].stays = 2;
+  const auto errors = [this] {
+    std::vector<std::string> out;
+    for (const auto& [id, operation] : h_.cluster.node("n2").operations) {
+      if (!operation.status.error.empty()) {
+        out.push_back(operation.status.error);
+      }
+    }
+    return out;
+  };
+  const auto id = h_.start_scavenge(wanted_policy());
+  ASSERT_TRUE(h_.run_until([this] { return redacted().size() == 1; }, std::chrono::hours(1)));
+  ASSERT_TRUE(h_.executor->pause(id, "test", "lunch").has_value());
+  ASSERT_TRUE(h_.run_until([&] { return h_.state(id).status == RunStatus::kPaused; }));
+  EXPECT_THAT(errors(), ElementsAre("stopped; notes kept")) << "the next attempt needs them";
+  ASSERT_TRUE(h_.wait_for(h_.executor->resume(id, "test")).has_value());
+  ASSERT_TRUE(h_.run_until([this] { return redacted().size() == 2; }, std::chrono::hours(1)));
+  ASSERT_TRUE(h_.executor->cancel(id, "test", "the wrong events").has_value());
+  ASSERT_TRUE(h_.run_to_end(id, std::chrono::hours(1)));
+  EXPECT_EQ(h_.state(id).status, RunStatus::kCancelled);
+  EXPECT_THAT(errors(), UnorderedElementsAre("stopped; notes kept", "stopped; notes removed"));
 }
 
 TEST_F(RedactionRun, ARefusalOnTheLastNodeLeavesAllAsTheyAre) {

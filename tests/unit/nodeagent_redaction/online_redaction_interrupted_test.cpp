@@ -10,6 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 TEST_F(AnOnlineRedaction, FindsOutWhatBecameOfASwitchWhoseAnswerWasLost) {
   server_.loses_connection = 1;
@@ -72,7 +73,11 @@ TEST_F(AnOnlineRedaction, EndsWhereTheServerDoesNotComeBack) {
   EXPECT_EQ(server_.switches, 1);
 }
 
-TEST_F(AnOnlineRedaction, StopsBetweenTwoChunkFiles) {
+class AnOnlineRedactionIsStopped : public AnOnlineRedaction,
+                                   public ::testing::WithParamInterface<bool> {};
+
+TEST_P(AnOnlineRedactionIsStopped, BetweenTwoChunkFiles) {
+  const bool keep = GetParam();  // for an attempt of the same run
   runner_ = std::make_unique<node::InlineJobRunner>(host_.timers(), Budget{.units = 1},
                                                     milliseconds(100));
   open_agent([this] { return &node_; });
@@ -82,7 +87,10 @@ TEST_F(AnOnlineRedaction, StopsBetweenTwoChunkFiles) {
     world_.run_for(milliseconds(5));
   }
   ASSERT_EQ(server_.switches, 1);
-  EXPECT_EQ(ask("POST", "/agent/v1/operations/o1/cancel"), "202");
+  EXPECT_THAT(noted_files(), SizeIs(1));
+  EXPECT_EQ(ask("POST", keep ? "/agent/v1/operations/o1/cancel?keep=true"
+                             : "/agent/v1/operations/o1/cancel"),
+            "202");
   const auto status = ended("o1");
   EXPECT_EQ(status.value("state", ""), "failed");
   EXPECT_EQ(status.value("errorCode", ""), "stopped");
@@ -90,7 +98,11 @@ TEST_F(AnOnlineRedaction, StopsBetweenTwoChunkFiles) {
   EXPECT_THAT(files_with(kAda), IsEmpty());
   EXPECT_EQ(files_with(kErika).size(), 1U);
   EXPECT_FALSE(server_.locked);
+  EXPECT_THAT(noted_files(), SizeIs(keep ? 1 : 0));
 }
+
+INSTANTIATE_TEST_SUITE_P(ForGoodOrForAWhile, AnOnlineRedactionIsStopped, ::testing::Bool(),
+                         [](const auto& each) { return each.param ? "ForAWhile" : "ForGood"; });
 
 TEST_F(AnOnlineRedaction, RemovesTheCopyThatAnInterruptedOneLeft) {
   value(write_file_durably(host_.disk(), "/db/0f.redact.tmp", as_bytes(kAda)));
