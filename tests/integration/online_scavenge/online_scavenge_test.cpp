@@ -1,5 +1,6 @@
 // The agent's operation online_scavenge beside an embedded node that serves, over its Unix socket.
 #include <fstream>
+#include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@
 #include "nodeagent/operations/jobs/job_control.h"
 #include "nodeagent/operations/online_scavenge/online_scavenge_work.h"
 #include "nodeagent/operations/scavenge/scavenge_operations.h"
+#include "tests/integration/online_scavenge/failpoint_action.h"
 #include "tests/support/database/database_builder.h"
 #include "tests/support/filling_disk.h"
 #include "tests/support/results.h"
@@ -39,26 +41,6 @@ class QuickTimers final : public http::Timers {
     return http::system_timers().sleep_for(std::max(duration / 100, 1ms));
   }
 };
-
-/// The agent's process ended here.
-struct AgentEnded : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-/// What a failpoint of that name does, from any thread.
-std::function<void()>& at_failpoint() {
-  static std::function<void()> action;
-  return action;
-}
-std::string& failpoint_name() {
-  static std::string name;
-  return name;
-}
-void on_failpoint(std::string_view name) {
-  if (name == failpoint_name() && at_failpoint()) {
-    at_failpoint()();
-  }
-}
 
 /// Chunks, index and state as of the point, in words.
 struct Scavenged {
@@ -455,6 +437,23 @@ TEST_F(OnlineScavenge, GivesUpWhileAnotherHasTheChunkLock) {
   EXPECT_THAT(seen_.text, HasSubstr("a scavenge or another redaction has the chunk lock"));
   EXPECT_EQ(chunk_files(), before);
   EXPECT_THAT(left_over(), IsEmpty());
+}
+
+TEST_F(OnlineScavenge, GivesUpWhileAScavengeOfTheServerHasTheChunkLock) {
+  std::promise<void> may_end;
+  at("scavenge.accumulate.before-commit", [end = may_end.get_future().share()] { end.wait(); });
+  run([](OnlineScavenge* test) -> net::awaitable<void> {
+    EXPECT_EQ(co_await test->send("POST", "/admin/scavenge?syncOnly=true"), 200);
+    co_await test->act();
+  }(this));
+  EXPECT_EQ(seen_.code, "lock_held") << seen_.text;
+  EXPECT_THAT(left_over(), IsEmpty());
+  may_end.set_value();
+  run(scavenge_ends());
+  record_ = {};
+  act_once();
+  EXPECT_EQ(result()["chunksSwitched"], 0) << "there is nothing left to do";
+  expect_scavenged();
 }
 
 TEST_F(OnlineScavenge, AScavengeThatIsRequestedMeanwhileIsRefused) {
