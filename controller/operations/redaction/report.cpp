@@ -183,6 +183,16 @@ json report(const RunState& run, json timeline) {
         "a node whose state is \"already\" was redacted before: nothing was searched there, as the "
         "text is no longer known");
   }
+  for (const auto& node : seen.nodes) {
+    const auto before = number_of<std::int64_t>(node, "already");
+    if (node.at("state") == "redacted" && before > 0) {
+      notes.push_back(fmt::format(
+          "{}: {} of {} records were redacted before this run, which searched for the texts of the "
+          "others alone. With theirs in a file, verger-db redact DIR --prove --plaintext FILE "
+          "searches, on the stopped node",
+          node.at("node").get<std::string>(), before, number_of<std::int64_t>(node, "records")));
+    }
+  }
   const auto outcome = outcome_of(seen);
   return {{"outcome", outcome},
           {"requester", run.started_by},

@@ -13,6 +13,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 TEST_F(RedactionRun, ChecksAllNodesThenRedactsOneAfterTheOtherByOneList) {
@@ -174,6 +175,16 @@ TEST_F(RedactionRun, NodesThatAreRedactedAreNotStoppedAgain) {
   EXPECT_EQ(shown["nodes"][0]["state"], "already");
   EXPECT_EQ(shown["nodes"][0]["already"], 2);
   EXPECT_THAT(shown["notes"], Contains(HasSubstr("nothing was searched there")));
+}
+
+TEST_F(RedactionRun, WhatWasRedactedBeforeIsNamedAsNotSearched) {
+  nodes_["n2"].to_do = 1;  // an earlier run was cancelled between the two
+  const auto id = run();
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDone) << h_.state(id).reason;
+  const auto notes = report(id)["notes"];
+  EXPECT_THAT(notes, Contains(HasSubstr("n2: 1 of 2 records were redacted before this run, which "
+                                        "searched for the texts of the others alone")));
+  EXPECT_THAT(notes, Not(Contains(HasSubstr("n1: "))));
 }
 
 TEST(ListsOfRedactions, AreReadAsTheyAreWritten) {
