@@ -12,6 +12,7 @@
 #include "nodeagent/node/inspection.h"
 #include "nodeagent/node/job_runner.h"
 #include "nodeagent/operations/operation.h"
+#include "nodeagent/operations/secret_file.h"
 
 namespace verger::agent {
 
@@ -55,8 +56,7 @@ struct AgentEnvironment {
   external::OfflineServer* offline = nullptr;
   /// nullptr: no work on the files of the running server.
   external::OnlineAccess* online = nullptr;
-  /// Makes a file readable for its owner alone; empty: the file system has no users.
-  std::function<Result<void>(const Path&)> make_private{};
+  MakePrivate make_private{};
   /// Empty: SQLite in AgentOptions::journal.
   std::function<Result<std::unique_ptr<OperationJournal>>()> open_journal{};
   /// Of the node's certificates (certificates/certificate_access.h); null: the agent does not know

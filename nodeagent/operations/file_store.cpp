@@ -101,7 +101,9 @@ Result<api::StoredFile> FileStore::put(std::string_view sha256, ByteView content
   if (known != nullptr && known->stored_second == entry.stored_second && read(sha256)) {
     return shown(*known);
   }
-  VERGER_RETURN_IF_ERROR(write(path_of(entry), content));
+  // A crash before the rename leaves a draft, which load() removes.
+  VERGER_RETURN_IF_ERROR(
+      write_secret_file(environment_.files, environment_.make_private, path_of(entry), content));
   if (known != nullptr && known->stored_second != entry.stored_second) {
     // Until it is removed the older one is passed over.
     static_cast<void>(environment_.files.remove(path_of(*known)));
@@ -111,29 +113,6 @@ Result<api::StoredFile> FileStore::put(std::string_view sha256, ByteView content
   environment_.log.info("a file was stored",
                         {{"sha256", entry.sha256}, {"bytes", std::to_string(entry.bytes)}});
   return shown(entry);
-}
-
-/// A crash before the rename leaves a draft, which load() removes; after it the whole file.
-Result<void> FileStore::write(const Path& path, ByteView content) {
-  auto& files = environment_.files;
-  const Path draft = path.string() + ".tmp";
-  auto written = [&]() -> Result<void> {
-    if (const auto left = files.remove(draft); !left && left.error().code != Errc::kNotFound) {
-      return left.error();
-    }
-    VERGER_TRY(const auto file, files.open(draft, OpenMode::kCreateNew));
-    if (environment_.make_private) {
-      VERGER_RETURN_IF_ERROR(environment_.make_private(draft));
-    }
-    VERGER_RETURN_IF_ERROR(file->write_at(0, content));
-    VERGER_RETURN_IF_ERROR(file->sync());
-    VERGER_RETURN_IF_ERROR(files.rename(draft, path));
-    return files.sync_directory(directory_);
-  }();
-  if (!written) {
-    static_cast<void>(files.remove(draft));
-  }
-  return written;
 }
 
 Result<api::StoredFile> FileStore::find(std::string_view sha256) const {

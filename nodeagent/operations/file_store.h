@@ -11,6 +11,7 @@
 #include "engine/base/file_system.h"
 #include "engine/base/log.h"
 #include "nodeagent/api/agent_jobs.h"
+#include "nodeagent/operations/secret_file.h"
 
 namespace verger::agent {
 
@@ -31,9 +32,7 @@ class FileStore {
     FileSystem& files;
     Clock& clock;
     Log& log;
-    /// Makes a file readable for its owner alone, while it is still empty; nullptr: the file system
-    /// has no users.
-    std::function<Result<void>(const Path&)> make_private{};
+    MakePrivate make_private{};
     /// Whether an operation that has not ended refers to the file.
     std::function<bool(std::string_view sha256)> in_use{};
   };
@@ -71,7 +70,6 @@ class FileStore {
   [[nodiscard]] Path path_of(const Entry& entry) const;
   [[nodiscard]] const Entry* entry_of(std::string_view sha256) const;
   [[nodiscard]] bool in_use(std::string_view sha256) const;
-  Result<void> write(const Path& path, ByteView content);
   Result<void> drop(std::string_view sha256);
   static api::StoredFile shown(const Entry& entry);
 

@@ -107,30 +107,12 @@ Result<NotedTextStore::Entry> NotedTextStore::load(const std::string& list) cons
                .digests = *std::move(digests)};
 }
 
-/// A crash before the rename leaves a draft, which collect() removes; after it the whole file.
 Result<void> NotedTextStore::save(const std::string& list, const Entry& entry) {
   const std::scoped_lock lock(guard_);
-  auto& files = environment_.files;
-  VERGER_RETURN_IF_ERROR(make_directories_durably(files, directory_));
-  const auto path = path_of(list);
-  const Path draft = path.string() + ".tmp";
-  auto saved = [&]() -> Result<void> {
-    if (const auto left = files.remove(draft); !left && left.error().code != Errc::kNotFound) {
-      return left.error();
-    }
-    VERGER_TRY(const auto file, files.open(draft, OpenMode::kCreateNew));
-    if (environment_.make_private) {
-      VERGER_RETURN_IF_ERROR(environment_.make_private(draft));
-    }
-    VERGER_RETURN_IF_ERROR(file->write_at(0, encode_noted(entry, environment_.clock.now())));
-    VERGER_RETURN_IF_ERROR(file->sync());
-    VERGER_RETURN_IF_ERROR(files.rename(draft, path));
-    return files.sync_directory(directory_);
-  }();
-  if (!saved) {
-    static_cast<void>(files.remove(draft));
-  }
-  return saved;
+  VERGER_RETURN_IF_ERROR(make_directories_durably(environment_.files, directory_));
+  // A crash before the rename leaves a draft, which collect() removes.
+  return write_secret_file(environment_.files, environment_.make_private, path_of(list),
+                           encode_noted(entry, environment_.clock.now()));
 }
 
 void NotedTextStore::forget(const std::string& list) {

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -21,6 +20,7 @@
 #include "engine/redaction/redaction_plan.h"
 #include "nodeagent/operations/operation_journal.h"
 #include "nodeagent/operations/redaction/redaction_result.h"
+#include "nodeagent/operations/secret_file.h"
 
 namespace verger::agent {
 
@@ -35,9 +35,7 @@ class NotedTextStore {
     FileSystem& files;
     Clock& clock;
     Log& log;
-    /// Makes a file readable for its owner alone, while it is still empty; empty: the file system
-    /// has no users.
-    std::function<Result<void>(const Path&)> make_private{};
+    MakePrivate make_private{};
   };
   /// As long as a run may be paused between two attempts without losing its proof.
   static constexpr std::chrono::hours kKept{72};
