@@ -40,7 +40,33 @@ class KillCase : public BackupCase, public ::testing::WithParamInterface<Kill> {
   }
   std::filesystem::path reached() const { return directory_.path() / "reached"; }
 
+  /// Starts the restore of the whole cluster from a backup that was made under load and has events
+  /// after it; armed. Into `run_` its id.
+  void start_whole_restore() {
+    start();
+    SteadyWriter writer(cluster_, {});
+    ASSERT_TRUE(writer.wait_for(10)) << cluster_.logs();
+    acknowledged_ = writer.written();
+    a_backup();
+    ASSERT_TRUE(writer.wait_for(5)) << cluster_.logs();
+    writer.stop();
+    arm();
+    ASSERT_EQ(cluster_.wait_until_settled(), "");
+    run_ = start_restore({"--scope", "cluster"});
+  }
+  /// That all nodes have what was acknowledged before that backup, one history, and accept events.
+  void expect_whole_restore(const nlohmann::json& run) {
+    EXPECT_EQ(run.at("report").value("outcome", ""), "restored") << run.dump(1);
+    expect_events_everywhere(acknowledged_);
+    expect_equal_digests();
+    expect_writes();
+  }
+  std::string run_;
+
   TempDirectory directory_;
+
+ private:
+  int acknowledged_ = 0;  ///< before the backup
 };
 
 }  // namespace verger::test

@@ -55,20 +55,8 @@ INSTANTIATE_TEST_SUITE_P(All, BackupPower,
 class RestorePower : public PowerCut {};
 
 TEST_P(RestorePower, IsLostAndAllNodesHaveOneHistory) {
-  start();
-  SteadyWriter writer(cluster_, {});
-  ASSERT_TRUE(writer.wait_for(10)) << cluster_.logs();
-  const auto acknowledged = writer.written();
-  a_backup();
-  ASSERT_TRUE(writer.wait_for(5)) << cluster_.logs();
-  writer.stop();
-  arm();
-  ASSERT_EQ(cluster_.wait_until_settled(), "");
-  const auto run = ended(start_restore({"--scope", "cluster"}));
-  EXPECT_EQ(run.at("report").value("outcome", ""), "restored") << run.dump(1);
-  expect_events_everywhere(acknowledged);
-  expect_equal_digests();
-  expect_writes();
+  ASSERT_NO_FATAL_FAILURE(start_whole_restore());
+  expect_whole_restore(ended(run_));
 }
 
 INSTANTIATE_TEST_SUITE_P(

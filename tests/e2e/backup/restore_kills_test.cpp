@@ -12,23 +12,12 @@ using std::chrono::seconds;
 class KilledRestore : public KillCase {};
 
 TEST_P(KilledRestore, EndsWithOneHistoryOnAllNodes) {
-  start();
-  SteadyWriter writer(cluster_, {});
-  ASSERT_TRUE(writer.wait_for(10)) << cluster_.logs();
-  const auto acknowledged = writer.written();
-  a_backup();
-  ASSERT_TRUE(writer.wait_for(5)) << cluster_.logs();
-  writer.stop();
-  arm();
-  ASSERT_EQ(cluster_.wait_until_settled(), "");
-  const auto run = cluster_.wait_for_run(start_restore({"--scope", "cluster"}), seconds(150));
+  ASSERT_NO_FATAL_FAILURE(start_whole_restore());
+  const auto run = cluster_.wait_for_run(run_, seconds(150));
   ASSERT_TRUE(run.is_object()) << "the run did not end" << cluster_.logs();
   expect_reached();
   EXPECT_EQ(run.at("state"), "done") << run.dump(1) << cluster_.logs();
-  EXPECT_EQ(run.at("report").value("outcome", ""), "restored") << run.dump(1);
-  expect_events_everywhere(acknowledged);
-  expect_equal_digests();
-  expect_writes();
+  expect_whole_restore(run);
 }
 
 INSTANTIATE_TEST_SUITE_P(
