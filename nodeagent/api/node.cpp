@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/api/json_fields.h"
+#include "nodeagent/api/json_writer.h"
 
 namespace verger::api {
 namespace {
@@ -132,39 +133,43 @@ Result<NodeState> parse_node_state(std::string_view text) {
   return Error{Errc::kInvalidArgument, fmt::format("\"{}\" is not a known state of a node", text)};
 }
 
-json to_json(const Gossip& gossip) {
-  json members = json::array();
+std::string to_text(const Gossip& gossip) {
+  JsonWriter out(64 + 600 * gossip.members.size());
+  out.begin_object().name("members").begin_list();
   for (const auto& member : gossip.members) {
-    json value = {{"instanceId", member.instance_id},
-                  {"timeStamp", member.time_stamp},
-                  {"state", to_string(member.state)},
-                  {"isAlive", member.is_alive},
-                  {"internalTcpIp", member.internal_tcp_ip},
-                  {"internalTcpPort", member.internal_tcp_port},
-                  {"internalSecureTcpPort", member.internal_secure_tcp_port},
-                  {"externalTcpIp", member.external_tcp_ip},
-                  {"externalTcpPort", member.external_tcp_port},
-                  {"externalSecureTcpPort", member.external_secure_tcp_port},
-                  {"httpEndPointIp", member.http_ip},
-                  {"httpEndPointPort", member.http_port},
-                  {"lastCommitPosition", member.last_commit_position},
-                  {"writerCheckpoint", member.writer_checkpoint},
-                  {"chaserCheckpoint", member.chaser_checkpoint},
-                  {"epochPosition", member.epoch_position},
-                  {"epochNumber", member.epoch_number},
-                  {"epochId", member.epoch_id},
-                  {"nodePriority", member.node_priority},
-                  {"isReadOnlyReplica", member.is_read_only_replica},
-                  {"esVersion", member.es_version}};
+    out.begin_object()
+        .member("instanceId", member.instance_id)
+        .member("timeStamp", member.time_stamp)
+        .member("state", to_string(member.state))
+        .member("isAlive", member.is_alive)
+        .member("internalTcpIp", member.internal_tcp_ip)
+        .member("internalTcpPort", member.internal_tcp_port)
+        .member("internalSecureTcpPort", member.internal_secure_tcp_port)
+        .member("externalTcpIp", member.external_tcp_ip)
+        .member("externalTcpPort", member.external_tcp_port)
+        .member("externalSecureTcpPort", member.external_secure_tcp_port)
+        .member("httpEndPointIp", member.http_ip)
+        .member("httpEndPointPort", member.http_port)
+        .member("lastCommitPosition", member.last_commit_position)
+        .member("writerCheckpoint", member.writer_checkpoint)
+        .member("chaserCheckpoint", member.chaser_checkpoint)
+        .member("epochPosition", member.epoch_position)
+        .member("epochNumber", member.epoch_number)
+        .member("epochId", member.epoch_id)
+        .member("nodePriority", member.node_priority)
+        .member("isReadOnlyReplica", member.is_read_only_replica)
+        .member("esVersion", member.es_version);
     if (!member.internal_http_ip.empty()) {
-      value["internalHttpEndPointIp"] = member.internal_http_ip;
-      value["internalHttpEndPointPort"] = member.internal_http_port;
+      out.member("internalHttpEndPointIp", member.internal_http_ip)
+          .member("internalHttpEndPointPort", member.internal_http_port);
     }
-    members.push_back(std::move(value));
+    out.end_object();
   }
-  return {{"members", std::move(members)},
-          {"serverIp", gossip.server_ip},
-          {"serverPort", gossip.server_port}};
+  return out.end_list()
+      .member("serverIp", gossip.server_ip)
+      .member("serverPort", gossip.server_port)
+      .end_object()
+      .take();
 }
 
 json to_json(const NodeInfo& info) {

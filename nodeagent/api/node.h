@@ -107,7 +107,7 @@ struct ScavengeEvent {
 /// Parsers take what 5.0 to 26.x send: a member that is missing or null keeps its default, unknown
 /// ones are passed over. Error: kCorruption: not JSON, or not of that shape (the message says
 /// where).
-nlohmann::json to_json(const Gossip& gossip);
+std::string to_text(const Gossip& gossip);
 /// As 24.6 answers, with "verger" where `info.is_verger`.
 nlohmann::json to_json(const NodeInfo& info);
 nlohmann::json to_json(const CurrentScavenge& current);

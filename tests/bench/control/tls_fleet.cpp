@@ -126,7 +126,7 @@ class Members {
     if (agent && path == "/agent/v1/facts") {
       out.body = api::to_text(self->facts_of(*member));
     } else if (!agent && path == "/gossip") {
-      out.body = api::to_json(self->gossip_of(*member)).dump();
+      out.body = api::to_text(self->gossip_of(*member));
     } else if (!agent && path == "/admin/scavenge/current") {
       out.body = api::to_json(api::CurrentScavenge{}).dump();
     } else {

@@ -99,7 +99,7 @@ http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& req
   const auto target = *http::parse_target(request.target);
   const auto& path = target.path;
   if (path == "/gossip") {
-    return answer(200, api::to_json(gossip_of(node)));
+    return api::json_text_answer(200, api::to_text(gossip_of(node)));
   }
   if (auto work = work_answer(request)) {
     return *std::move(work);

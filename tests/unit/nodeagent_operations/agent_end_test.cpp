@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/api/json_answer.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/agent.h"
 #include "tests/support/cluster/sim_world.h"
@@ -28,8 +29,9 @@ TEST(AgentThatIsDestroyed, AsksItsNodeNothingMoreWhileTheExecutorRunsOn) {
   int asked = 0;
   host.serve_http(2113, [&asked](http::Request request) -> net::awaitable<http::Response> {
     ++asked;
-    co_return request.method == "GET" ? json_response(api::to_json(gossip_of_follower()))
-                                      : http::Response{.status = 200};
+    co_return request.method == "GET"
+        ? api::json_text_answer(200, api::to_text(gossip_of_follower()))
+        : http::Response{.status = 200};
   });
   node::InlineJobRunner runner(host.timers());
   int looked = 0;

@@ -53,7 +53,7 @@ class LeaderAnswers final : public http::Client {
       self.http_ip = "127.0.0.1";
       self.http_port = 2113;
       self.writer_checkpoint = writer;
-      out.body = api::to_json(gossip).dump();
+      out.body = api::to_text(gossip);
     } else {
       out.status = 404;
     }

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nodeagent/api/json_answer.h"
 #include "nodeagent/api/node.h"
 #include "nodeagent/http/client.h"
 
@@ -42,7 +43,7 @@ class FollowerAnswers final : public http::Client {
   net::awaitable<Result<http::Response>> send(http::Endpoint, http::Request request,
                                               std::chrono::milliseconds) override {
     if (request.target.starts_with("/gossip")) {
-      co_return json_response(api::to_json(gossip_of_follower()));
+      co_return api::json_text_answer(200, api::to_text(gossip_of_follower()));
     }
     if (request.target.starts_with("/info")) {
       co_return json_response({{"esVersion", "24.10.0"}, {"state", "follower"}});

@@ -47,7 +47,7 @@ class LastLook : public ::testing::Test {
         asked_();
       }
       out.body = request.target.starts_with("/gossip")
-                     ? api::to_json(gossip_).dump()
+                     ? api::to_text(gossip_)
                      : json{{"scavengeId", running_}, {"scavengeLink", ""}}.dump();
       co_return out;
     });

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/directories.h"
+#include "nodeagent/api/json_answer.h"
 #include "nodeagent/external/config_text.h"
 #include "nodeagent/operations/resize/server_config_access.h"
 #include "tests/support/results.h"
@@ -115,7 +116,7 @@ class SizeCase : public MortalAgentCase {
     if (request.target.starts_with("/gossip")) {
       auto gossip = gossip_of_follower();
       gossip.members[0].state = leads ? api::NodeState::kLeader : api::NodeState::kFollower;
-      co_return json_response(api::to_json(gossip));
+      co_return api::json_text_answer(200, api::to_text(gossip));
     }
     if (request.target == "/admin/node/resign") {
       ++resigned;
