@@ -1,5 +1,7 @@
 #include "engine/tool/restore_command.h"
 
+#include <algorithm>
+#include <array>
 #include <fmt/ranges.h>
 #include <optional>
 
@@ -30,6 +32,7 @@ struct RestoreArguments {
   bool keep_old = false;
   bool no_verify = false;
   bool assume_stopped = false;
+  bool among_other_files = false;
   std::string rebuild_index = "auto";
   std::uint64_t rate = 0;
   int threads = 2;
@@ -48,6 +51,35 @@ Result<void> check_owner(const ToolContext& tool, const backup::RestoreOptions& 
   }
   const Path directories[] = {options.directory, options.index()};
   return check_file_owner(directories);
+}
+
+/// A directory with files and without a database is seldom the one that was meant.
+Result<void> refuse_other_directory(ToolContext& tool, const Path& directory) {
+  const auto entries = tool.files.list(directory);
+  if (!entries) {
+    return entries.error().code == Errc::kNotFound ? Result<void>() : entries.error();
+  }
+  std::string other;
+  for (const auto& entry : *entries) {
+    const auto& name = entry.name;
+    const bool of_database = name.starts_with("chunk-") || name.ends_with(".chk");
+    if (of_database || name == "verger-restore") {
+      return {};
+    }
+    constexpr std::array<std::string_view, 3> kEmptyDatabase = {"index", "lost+found",
+                                                                "verger.lock"};
+    if (std::ranges::find(kEmptyDatabase, name) == kEmptyDatabase.end() &&
+        !name.starts_with("old-before-")) {
+      other = name;
+    }
+  }
+  if (other.empty()) {
+    return {};
+  }
+  return Error{Errc::kRefused,
+               fmt::format("{}: holds other files ({}), and no database; is it the directory that "
+                           "you mean? If so, add --among-other-files. Nothing was changed",
+                           directory.string(), printable(other))};
 }
 
 Result<void> drive_restore(ToolContext& tool, backup::RestoreJob& job, std::uint64_t rate) {
@@ -179,6 +211,9 @@ Result<int> restore(ToolContext& tool, const RestoreArguments& arguments) {
   options.verify_after = !arguments.no_verify;
   options.lanes = static_cast<std::size_t>(arguments.threads);
   options.index_from = index_source(arguments);
+  if (!arguments.among_other_files) {
+    VERGER_RETURN_IF_ERROR(refuse_other_directory(tool, options.directory));
+  }
   VERGER_RETURN_IF_ERROR(check_owner(tool, options));
   VERGER_TRY(const auto store, open_repository_store(tool, arguments.repository));
   VERGER_TRY(const auto repository,
@@ -248,6 +283,8 @@ void add_restore_command(CLI::App& program, Action& chosen) {
       ->check(CLI::IsMember({"auto", "always", "never"}));
   command->add_flag("--assume-stopped", arguments->assume_stopped,
                     "Do not search /proc for a server that has the files open");
+  command->add_flag("--among-other-files", arguments->among_other_files,
+                    "Restore also into a directory that holds other files and no database");
   command->add_option("--rate", arguments->rate, "At most so many MiB a second (default: no limit)")
       ->check(check_positive<std::uint64_t>);
   command->add_option("--threads", arguments->threads, "Files copied side by side")

@@ -256,6 +256,21 @@ TEST_F(BackupCommands, PutTheFilesBackThatARestoreKeptOrDiscardThem) {
   EXPECT_EQ(run({"restore", "/other", "--revert", "../x"}), kExitUsage);
 }
 
+TEST_F(BackupCommands, RestoreBesideFilesOfADatabaseAndAmongOthersOnlyWhereAskedTo) {
+  ASSERT_EQ(create(), kExitDone) << err.str();
+  ok(disk.make_directories("/home"));
+  ok(write_file_durably(disk, "/home/notes.txt", as_bytes("mine")));
+  EXPECT_EQ(run({"restore", "/home", "--from", "/repository"}), kExitRefused);
+  EXPECT_THAT(err.str(), HasSubstr("/home: holds other files (notes.txt), and no database"));
+  EXPECT_EQ(value(disk.list("/home")).size(), 1U) << "nothing was changed";
+  ASSERT_EQ(run({"restore", "/home", "--from", "/repository", "--among-other-files"}), kExitDone);
+  EXPECT_EQ(value(read_file(disk, "/home/notes.txt")).size(), 4U);
+  ASSERT_EQ(run({"restore", "/home", "--from", "/repository"}), kExitDone) << err.str();
+
+  ok(disk.make_directories("/volume/lost+found"));
+  ASSERT_EQ(run({"restore", "/volume", "--from", "/repository"}), kExitDone) << err.str();
+}
+
 TEST_F(BackupCommands, RefuseWhatIsNone) {
   EXPECT_EQ(run({"backup", "list", "/db"}), kExitFailed);
   EXPECT_THAT(err.str(), HasSubstr("no backup repository"));
