@@ -45,6 +45,13 @@ Digest finish_context(EVP_MD_CTX* context) {
   return digest;
 }
 
+template <class Digest>
+Digest digest_with(EVP_MD_CTX* context, ByteView bytes) {
+  VERGER_ASSERT(EVP_DigestInit_ex2(context, nullptr, nullptr) == 1 &&
+                EVP_DigestUpdate(context, bytes.data(), bytes.size()) == 1);
+  return finish_context<Digest>(context);
+}
+
 }  // namespace
 
 struct Md5::Context {
@@ -88,15 +95,14 @@ void Sha256::update(ByteView bytes) {
 Sha256Digest Sha256::finish() { return finish_context<Sha256Digest>(context_->evp.get()); }
 
 Md5Digest md5(ByteView bytes) {
-  Md5 digest;
-  digest.update(bytes);
-  return digest.finish();
+  // Each thread's context is used again: to make one costs more than hashing a short record.
+  static thread_local const auto kContext = start(md5_algorithm());
+  return digest_with<Md5Digest>(kContext.get(), bytes);
 }
 
 Sha256Digest sha256(ByteView bytes) {
-  Sha256 digest;
-  digest.update(bytes);
-  return digest.finish();
+  static thread_local const auto kContext = start(sha256_algorithm());
+  return digest_with<Sha256Digest>(kContext.get(), bytes);
 }
 
 std::string to_hex(ByteView bytes) {
