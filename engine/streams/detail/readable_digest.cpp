@@ -16,9 +16,9 @@ void append_sized(Bytes& out, ByteView bytes) {
   append_bytes(out, bytes);
 }
 
-Sha256Digest digest_of(const log::Prepare& prepare, EventNumber number) {
-  Bytes bytes;
-  bytes.reserve(prepare.data.size() + prepare.metadata.size() + prepare.stream.size() + 96);
+/// `bytes`: room that is used again.
+Sha256Digest digest_of(const log::Prepare& prepare, EventNumber number, Bytes& bytes) {
+  bytes.clear();
   append_sized(bytes, as_bytes(prepare.stream));
   append_le(bytes, number.value());
   append_bytes(bytes, prepare.event_id.bytes);
@@ -50,7 +50,7 @@ Result<void> ReadableDigest::add(const log::Prepare& prepare, EventNumber number
                      .number = number,
                      .timestamp = prepare.timestamp,
                      .position = prepare.position,
-                     .digest = digest_of(prepare, number)};
+                     .digest = digest_of(prepare, number, hashed_)};
   // A stream, its metastream, and that one's, share a part: what one says decides on the other.
   auto root = event.stream;
   for (auto name = prepare.stream; is_metastream(name);) {
@@ -108,8 +108,7 @@ void ReadableDigest::learn(const SpilledEvent& event) {
   original.limits = event.limits;
 }
 
-bool ReadableDigest::visible(const SpilledEvent& event) {
-  const auto& own = streams_[event.stream];
+bool ReadableDigest::visible(const SpilledEvent& event, const Stream& own) const {
   if (own.last == kDeletedStream) {
     return false;
   }
@@ -135,10 +134,10 @@ bool ReadableDigest::visible(const SpilledEvent& event) {
 }
 
 Result<void> ReadableDigest::sum(const SpilledEvent& event) {
-  if (!visible(event)) {
+  auto& own = streams_[event.stream];
+  if (!visible(event, own)) {
     return {};
   }
-  auto& own = streams_[event.stream];
   if (event.number <= own.last_added) {
     VERGER_TRY(const auto position, locate_(event.position, event.number));
     if (position != event.position) {

@@ -57,13 +57,14 @@ class ReadableDigest {
 
   const StreamKey& key_of(std::string_view name);
   void learn(const SpilledEvent& event);
-  [[nodiscard]] bool visible(const SpilledEvent& event);
+  [[nodiscard]] bool visible(const SpilledEvent& event, const Stream& own) const;
   Result<void> sum(const SpilledEvent& event);
 
   Ticks now_;
   Locator locate_;
   EventSpill spill_;
   std::vector<NamedKey> names_;
+  Bytes hashed_;  ///< an event's, while it is hashed
   // While settling: the part, whether its events are summed or only learnt about, and how far.
   std::size_t partition_ = 0;
   bool summing_ = false;
