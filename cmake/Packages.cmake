@@ -38,7 +38,6 @@ install(FILES ${packaging}/agent/sysusers.conf DESTINATION lib/sysusers.d
 install(FILES ${packaging}/agent/tmpfiles.conf DESTINATION lib/tmpfiles.d
   RENAME verger-agent.conf COMPONENT agent)
 install(DIRECTORY ${made}/man8-agent/ DESTINATION share/man/man8 COMPONENT agent)
-install(DIRECTORY ${made}/man1-agent/ DESTINATION share/man/man1 COMPONENT agent)
 install(FILES ${PROJECT_SOURCE_DIR}/examples/verger-agent.yaml
   ${PROJECT_SOURCE_DIR}/examples/verger-agent-server.yaml
   ${PROJECT_SOURCE_DIR}/examples/systemd/verger-agent-user.conf

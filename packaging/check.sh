@@ -52,7 +52,7 @@ version=$(dpkg-deb -f "$packages"/verger-cli*.deb Version)
 for program in vergerd verger-agent verger-redact verger-db verger; do
   [ "$(inside "$program" --version)" = "$program $version" ] || fail "$program --version"
 done
-for page in man8/vergerd.8 man8/verger-agent.8 man1/verger-redact.1 man1/verger-db.1 man1/verger.1; do
+for page in man8/vergerd.8 man8/verger-agent.8 man8/verger-redact.8 man1/verger-db.1 man1/verger.1; do
   [ -f "$root/usr/share/man/$page.gz" ] || fail "no manual page $page"
 done
 [ "$(stat -c '%A %U' "$root/etc/verger/vergerd.yaml")" = "-rw-r----- root" ] || fail "mode of vergerd.yaml"

@@ -41,6 +41,9 @@ bash -n "$made/completion/verger" || fail "completion of bash"
 ! has zsh || zsh -n "$made/completion/_verger" || fail "completion of zsh"
 ! has fish || fish --no-execute "$made/completion/verger.fish" || fail "completion of fish"
 
+# A page that two packages have could not be installed with both.
+twice=$(find "$made" -path '*/man*' -type f -printf '%f\n' | sort | uniq -d)
+[ -z "$twice" ] || fail "in two packages: $twice"
 if has groff; then
   for page in "$made"/man*/*.gz; do
     complaints=$(zcat "$page" | groff -K utf8 -man -Tutf8 -ww -z 2>&1 || true)

@@ -10,7 +10,7 @@ mkdir -p "$out/completion"
 "$bin/verger-db" man "$out/man1-cli" >/dev/null
 "$bin/vergerd" man "$out/man8-controller"
 "$bin/verger-agent" man "$out/man8-agent"
-"$bin/verger-redact" man "$out/man1-agent"
+"$bin/verger-redact" man "$out/man8-agent"
 gzip -9n "$out"/man*/*
 
 "$bin/verger" completion bash >"$out/completion/verger"

@@ -56,7 +56,12 @@ std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); });
 }
 
-void add_page(const CLI::App& command, const std::string& name, std::string_view made_by,
+struct Origin {
+  std::string_view made_by;
+  int section;
+};
+
+void add_page(const CLI::App& command, const std::string& name, const Origin& origin,
               ManPages& pages) {
   const auto file = joined(name, '-');
   auto upper = file;
@@ -65,18 +70,18 @@ void add_page(const CLI::App& command, const std::string& name, std::string_view
   });
   const auto commands = commands_of(command);
   auto page = fmt::format(
-      ".\\\" Made by `{}`; do not edit.\n.TH {} 1 \"\" Verger \"Verger\"\n.SH NAME\n{} "
+      ".\\\" Made by `{}`; do not edit.\n.TH {} {} \"\" Verger \"Verger\"\n.SH NAME\n{} "
       "\\- {}\n.SH SYNOPSIS\n.B {}\n{}\n",
-      made_by, roff_escaped(upper), roff_escaped(file), roff_escaped(command.get_description()),
-      roff_escaped(name),
+      origin.made_by, roff_escaped(upper), origin.section, roff_escaped(file),
+      roff_escaped(command.get_description()), roff_escaped(name),
       roff_escaped(commands.empty() ? synopsis(command) : "COMMAND [OPTIONS] ..."));
   if (!commands.empty()) {
     page += ".SH COMMANDS\n";
     for (const auto* one : commands) {
-      page += fmt::format(".TP\n\\fB{}\\fR\n{}; see\n.BR {} (1)\n", roff_escaped(one->get_name()),
+      page += fmt::format(".TP\n\\fB{}\\fR\n{}; see\n.BR {} ({})\n", roff_escaped(one->get_name()),
                           roff_escaped(one->get_description()),
-                          roff_escaped(file + "-" + one->get_name()));
-      add_page(*one, name + " " + one->get_name(), made_by, pages);
+                          roff_escaped(file + "-" + one->get_name()), origin.section);
+      add_page(*one, name + " " + one->get_name(), origin, pages);
     }
   }
   add_options(command, page);
@@ -95,17 +100,17 @@ void add_page(const CLI::App& command, const std::string& name, std::string_view
     }
   }
   if (name.contains(' ')) {
-    page += fmt::format(".SH SEE ALSO\n.BR {} (1)\n",
-                        roff_escaped(joined(name.substr(0, name.rfind(' ')), '-')));
+    page += fmt::format(".SH SEE ALSO\n.BR {} ({})\n",
+                        roff_escaped(joined(name.substr(0, name.rfind(' ')), '-')), origin.section);
   }
-  pages.emplace(file + ".1", std::move(page));
+  pages.emplace(fmt::format("{}.{}", file, origin.section), std::move(page));
 }
 
 }  // namespace
 
-ManPages man_pages(const CLI::App& program, std::string_view made_by) {
+ManPages man_pages(const CLI::App& program, std::string_view made_by, int section) {
   ManPages pages;
-  add_page(program, program.get_name(), made_by, pages);
+  add_page(program, program.get_name(), {.made_by = made_by, .section = section}, pages);
   return pages;
 }
 

@@ -17,8 +17,10 @@ namespace verger {
 using ManPages = std::map<std::string, std::string>;
 
 /// The manual pages of a program and all its commands, made from the same text as `--help`.
-/// `made_by`: the command that writes them.
-[[nodiscard]] ManPages man_pages(const CLI::App& program, std::string_view made_by);
+/// `made_by`: the command that writes them. `section`: of the manual; 1: commands, 8: programs for
+/// the administration of a machine.
+[[nodiscard]] ManPages man_pages(const CLI::App& program, std::string_view made_by,
+                                 int section = 1);
 
 /// Writes them to `directory`, which is made when missing. Errors: kIo, kNoSpace.
 Result<void> write_man_pages(FileSystem& files, const ManPages& pages, const Path& directory);

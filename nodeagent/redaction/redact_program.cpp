@@ -55,8 +55,9 @@ int write_own_manual(const RedactProgram& program, const Path& directory) {
   CLI::App app{std::string(kDescription)};
   Arguments none;
   add_arguments_of_redaction(app, none);
+  // verger-redact(1) is a command of verger.
   const auto written =
-      write_man_pages(program.files, man_pages(app, "verger-redact man"), directory);
+      write_man_pages(program.files, man_pages(app, "verger-redact man", 8), directory);
   if (!written) {
     program.err << "verger-redact: " << written.error().message << '\n';
     return kExitFailed;

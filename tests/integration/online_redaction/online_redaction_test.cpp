@@ -262,10 +262,10 @@ TEST_F(OnlineRedaction, TheProgramSaysWhatItDid) {
   const auto db = database().string();
   EXPECT_EQ(program({"verger-redact", "--help"}), 0);
   EXPECT_THAT(out.str(), HasSubstr("--events"));
-  const auto manual = (directory_.path() / "man1").string();
+  const auto manual = (directory_.path() / "man8").string();
   EXPECT_EQ(program({"verger-redact", "man", manual.c_str()}), 0);
   EXPECT_THAT(
-      std::string(as_text(value(read_file(posix_file_system(), Path(manual) / "verger-redact.1")))),
+      std::string(as_text(value(read_file(posix_file_system(), Path(manual) / "verger-redact.8")))),
       HasSubstr("EnableUnixSocket"));
   EXPECT_EQ(program({"verger-redact", "--db", db.c_str()}), 64);
   EXPECT_EQ(program({"verger-redact", "--db", db.c_str(), "--events", "customer-7"}), 64);
