@@ -168,7 +168,7 @@ int run(std::span<char* const> arguments) {
   }
   if (options->what == "scavenges") {
     ScavengeWrites scavenges{
-        .seconds = options->seconds, .size = options->size, .events = options->events};
+        .window_seconds = options->seconds, .size = options->size, .events = options->events};
     if (options->connections > 0) {
       scavenges.connections = options->connections;
     }

@@ -79,7 +79,7 @@ Measured measure_appends(const ScavengeWrites& options, std::uint16_t port, std:
     net::co_spawn(context, keep_busy(load, appends(i, round, options.size)), rethrow);
   }
   const auto begun = steady_clock::now();
-  load->until = begun + (throttle ? kLimit : seconds(options.seconds));
+  load->until = begun + (throttle ? kLimit : seconds(options.window_seconds));
   if (throttle) {
     net::co_spawn(context, scavenge(load, *throttle), rethrow);
   }

@@ -9,7 +9,7 @@ namespace verger::bench {
 /// time on three new nodes with the same database, of which 60 % of the streams keep a sixth of
 /// their events.
 struct ScavengeWrites {
-  std::uint64_t seconds = 10;  ///< without a scavenge
+  std::uint64_t window_seconds = 10;  ///< without a scavenge
   std::uint64_t connections = 4;
   std::uint64_t size = 200;  ///< of an event's data
   std::uint64_t events = 3'000'000;
