@@ -222,9 +222,11 @@ json report(const RunState& run, json timeline) {
   for (const auto& [name, scavenged] : seen.nodes) {
     if (scavenged.resumed && !scavenged.space_saved.is_null()) {
       notes.push_back(
-          fmt::format("{}: its scavenge was interrupted and resumed; the space saved "
-                      "and records removed are those of what came after",
-                      name));
+          fmt::format("{}: its scavenge was interrupted and resumed; the space saved{} are "
+                      "those of what came after",
+                      name,
+                      scavenged.way == "online" ? ", records removed and chunks switched"
+                                                : " and records removed"));
     }
   }
   for (const auto& [node, reason] : seen.not_ended) {
