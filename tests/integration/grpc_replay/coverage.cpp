@@ -62,8 +62,8 @@ const std::vector<RecordingCoverage>& coverage() {
       {"13-no-quorum.json",
        {{"TheLastNodeOfThree", {}}},
        {{2,
-         "the gossip of a moment: the server was just connecting to its dead leader (PreReplica), "
-         "where ours had noticed its end (Unknown)"}}},
+         "the gossip of a moment: the server was connecting again to a leader that it knew to be "
+         "dead (PreReplica); ours gives a leader up with the connection (Unknown)"}}},
       {"14-leader-change.json",
        {{"ALeaderThatResigns", from_to(1, 14)}, {"ANodeThatIsShutDown", {15, 16}}}},
   };
