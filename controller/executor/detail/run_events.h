@@ -17,6 +17,9 @@ bool apply_to_step(RunState& state, const JournalEvent& event, const nlohmann::j
 
 /// Counts the time that the step was at work.
 void set_status(StepState& step, StepStatus status, Ticks at);
+/// The step's stage is to come again later: a step that waits does so no longer, and until its next
+/// turn no time counts for it.
+void end_waiting(RunState& state, const std::string& step, Ticks at);
 
 /// An alert about what is left to do by hand, also once the run has ended.
 bool outlives_run(const RunAlert& alert);

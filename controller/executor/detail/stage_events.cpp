@@ -22,7 +22,7 @@ bool works_on_nodes(const planner::Stage& stage) {
 }
 
 /// The second turn comes after all stages that work on nodes, its contingency right before it.
-void defer(RunState& state, const std::string& id) {
+void defer(RunState& state, const std::string& id, Ticks deferred) {
   const auto at = std::ranges::find(state.order, id);
   auto next = at == state.order.end() ? state.order.begin() : state.order.erase(at);
   auto place = next;
@@ -44,6 +44,11 @@ void defer(RunState& state, const std::string& id) {
   stage.status = StageStatus::kPending;
   stage.started.reset();
   ++stage.deferrals;
+  for (const auto& group : find_stage(state, id)->groups) {
+    for (const auto& step : group) {
+      end_waiting(state, step.id, deferred);
+    }
+  }
 }
 
 void forget_undo(RunState& state, const std::string& id) {
@@ -98,7 +103,7 @@ bool apply_to_stage(RunState& state, const JournalEvent& event, const nlohmann::
     stage.status = StageStatus::kRunning;
     stage.started = event.at;
   } else if (type == events::kStageDeferred) {
-    defer(state, id);
+    defer(state, id, event.at);
   } else if (type == events::kUndoStarted) {
     stage.status = StageStatus::kUndoing;
     stage.started = event.at;

@@ -81,6 +81,21 @@ void set_status(StepState& step, StepStatus status, Ticks at) {
   }
 }
 
+void end_waiting(RunState& state, const std::string& step, Ticks at) {
+  auto& waiting = state.steps.at(step);
+  if (waiting.status != StepStatus::kWaiting) {
+    return;
+  }
+  count_time(waiting.time, part_of(waiting), at);
+  waiting.time.counted.reset();
+  set_status(waiting, StepStatus::kPending, at);
+  waiting.reason.clear();
+  waiting.gates = "[]";
+  waiting.does_not_fit_since.reset();
+  clear_alerts(state, at,
+               [&](const auto& alert) { return alert.step == step && is_of_gate(alert); });
+}
+
 /// What steps noted has the names of today also where version 0.1 wrote it.
 bool apply_to_step(RunState& state, const JournalEvent& event, const nlohmann::json& data) {
   const auto found = state.steps.find(data.at("step").get<std::string>());

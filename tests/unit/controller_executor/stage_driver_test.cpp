@@ -167,5 +167,20 @@ TEST_F(StageDriverTest, ADeferredStageIsToComeAgain) {
   EXPECT_EQ(status(), StageStatus::kPending);
 }
 
+TEST_F(StageDriverTest, NoStepOfADeferredStageIsShownAsWaiting) {
+  start(planner::FailureRule::kUndoAll);
+  const auto& step = h_.run->state().steps.at("a");
+  h_.run->record(events::kStepWaiting,
+                 {{"step", "a"}, {"reason", "a lags"}, {"gates", {{{"gate", "lag-below"}}}}});
+  ASSERT_EQ(h_.run->state().status, RunStatus::kWaiting);
+  runner_->ends["a"] = StepEnd::kDeferred;
+  EXPECT_EQ(drive(), std::nullopt);
+  EXPECT_EQ(step.status, StepStatus::kPending);
+  EXPECT_EQ(step.gates, "[]");
+  EXPECT_EQ(step.time.counted, std::nullopt) << "its turn has not come";
+  EXPECT_EQ(h_.run->state().status, RunStatus::kRunning);
+  EXPECT_EQ(h_.run->state().reason, "");
+}
+
 }  // namespace
 }  // namespace verger::controller::detail
