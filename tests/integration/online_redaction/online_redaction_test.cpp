@@ -1,20 +1,17 @@
 // Events are redacted on an embedded node that serves, over its Unix socket, beside writes.
 #include "nodeagent/redaction/online_redaction.h"
 
-#include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sstream>
 #include <sys/stat.h>
 #include <thread>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
 
 #include "engine/base/random.h"
 #include "nodeagent/http/server.h"
 #include "nodeagent/node/detail/core.h"
-#include "nodeagent/redaction/redact_program.h"
+#include "tests/integration/online_redaction/program_run.h"
 #include "tests/support/redaction/redact.h"
 #include "tests/support/results.h"
 #include "tests/support/socket_node/socket_node.h"
@@ -240,47 +237,34 @@ TEST_F(OnlineRedaction, TheSocketIsItsOwnersAloneAndReplacesAStaleOne) {
 }
 
 TEST_F(OnlineRedaction, TheProgramSaysWhatItDid) {
-  std::ostringstream out;
-  std::ostringstream err;
-  const auto program = [&](std::vector<const char*> arguments) {
-    out.str("");
-    err.str("");
-    auto ended = std::async(std::launch::async, [&] {
-      const auto code = run_redact_program(static_cast<int>(arguments.size()), arguments.data(),
-                                           {.files = posix_file_system(),
-                                            .random = system_random(),
-                                            .log = null_log(),
-                                            .out = out,
-                                            .err = err});
-      net::post(context_, [this] { context_.stop(); });
-      return code;
-    });
-    context_.restart();
-    context_.run_for(30s);
-    return ended.get();
+  const auto program = [this](const std::vector<std::string>& arguments) {
+    return run_program(context_, arguments);
   };
   const auto db = database().string();
-  EXPECT_EQ(program({"verger-redact", "--help"}), 0);
-  EXPECT_THAT(out.str(), HasSubstr("--events"));
+  auto ended = program({"--help"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.out, HasSubstr("--events"));
   const auto manual = (directory_.path() / "man8").string();
-  EXPECT_EQ(program({"verger-redact", "man", manual.c_str()}), 0);
+  EXPECT_EQ(program({"man", manual}).code, 0);
   EXPECT_THAT(
       std::string(as_text(value(read_file(posix_file_system(), Path(manual) / "verger-redact.8")))),
       HasSubstr("EnableUnixSocket"));
-  EXPECT_EQ(program({"verger-redact", "--db", db.c_str()}), 64);
-  EXPECT_EQ(program({"verger-redact", "--db", db.c_str(), "--events", "customer-7"}), 64);
-  EXPECT_EQ(program({"verger-redact", "--db", db.c_str(), "--events", "900@customer-7"}), 2);
-  EXPECT_THAT(err.str(), HasSubstr("the node has no 900@customer-7"));
-  EXPECT_EQ(program({"verger-redact", "--db", db.c_str(), "--events", "2@customer-7,4@customer-7"}),
-            0);
-  EXPECT_THAT(out.str(), HasSubstr("records blanked"));
+  EXPECT_EQ(program({"--db", db}).code, 64);
+  EXPECT_EQ(program({"--db", db, "--events", "customer-7"}).code, 64);
+  ended = program({"--db", db, "--events", "900@customer-7"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("the node has no 900@customer-7"));
+  ended = program({"--db", db, "--events", "2@customer-7,4@customer-7"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.out, HasSubstr("records blanked"));
   EXPECT_THAT(files_with(2), IsEmpty());
   EXPECT_TRUE(read(4).is_redacted);
-  EXPECT_EQ(program({"verger-redact", "--db", db.c_str(), "--events", "4@customer-7"}), 0);
-  EXPECT_THAT(out.str(), HasSubstr("nothing to do"));
-  const auto nowhere = directory_.path().string();
-  EXPECT_EQ(program({"verger-redact", "--db", nowhere.c_str(), "--events", "4@customer-7"}), 2);
-  EXPECT_THAT(err.str(), HasSubstr("EnableUnixSocket"));
+  ended = program({"--db", db, "--events", "4@customer-7"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.out, HasSubstr("nothing to do"));
+  ended = program({"--db", directory_.path().string(), "--events", "4@customer-7"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("EnableUnixSocket"));
 }
 
 }  // namespace

@@ -1,16 +1,11 @@
 // Events that are not as usual, on a database that lay there before, beside the node that serves
 // it: two streams of one hash, one event at two positions, streams that were deleted.
-#include <array>
-#include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sstream>
-
-#include <boost/asio/post.hpp>
 
 #include "nodeagent/node/detail/core.h"
 #include "nodeagent/redaction/online_redaction.h"
-#include "nodeagent/redaction/redact_program.h"
+#include "tests/integration/online_redaction/program_run.h"
 #include "tests/support/database/database_builder.h"
 #include "tests/support/redaction/redact.h"
 #include "tests/support/results.h"
@@ -152,27 +147,11 @@ TEST_F(UnusualEvents, EventsOfDeletedStreamsAreBlankedWhileTheirRecordsAreThere)
 }
 
 TEST_F(UnusualEvents, TheProgramRedactsAllOfThem) {
-  std::ostringstream out;
-  std::ostringstream err;
   const auto events = fmt::format("0@{},0@twice,0@tombstoned,0@deleted", kThat);
-  const auto directory = database().string();
-  auto ended = std::async(std::launch::async, [&] {
-    const std::array arguments = {"verger-redact", "--db", directory.c_str(), "--events",
-                                  events.c_str()};
-    const auto code = run_redact_program(static_cast<int>(arguments.size()), arguments.data(),
-                                         {.files = posix_file_system(),
-                                          .random = system_random(),
-                                          .log = null_log(),
-                                          .out = out,
-                                          .err = err});
-    net::post(context_, [this] { context_.stop(); });
-    return code;
-  });
-  context_.restart();
-  context_.run_for(std::chrono::seconds(30));
-  EXPECT_EQ(ended.get(), 0);
-  EXPECT_EQ(err.str(), "");
-  EXPECT_THAT(out.str(), HasSubstr("5 records blanked"));
+  const auto ended = run_program(context_, {"--db", database().string(), "--events", events});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.err, "");
+  EXPECT_THAT(ended.out, HasSubstr("5 records blanked"));
   for (const int n : {2, 3, 4, 5, 6}) {
     EXPECT_THAT(files_with(n), IsEmpty()) << n;
   }
