@@ -10,6 +10,8 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "engine/base/forwarding_file_system.h"
+
 namespace verger {
 namespace {
 
@@ -64,25 +66,27 @@ std::error_code give(const Path& path, const Heritage& heritage, std::uint32_t k
 constexpr std::uint32_t kFileBits = 0666;
 constexpr std::uint32_t kDirectoryBits = 02777;
 
-class DatabaseFileSystem final : public FileSystem {
+class DatabaseFileSystem final : public ForwardingFileSystem {
  public:
+  DatabaseFileSystem() : ForwardingFileSystem(posix_file_system()) {}
+
   Result<std::unique_ptr<File>> open(const Path& path, OpenMode mode) override {
     if (mode == OpenMode::kRead || mode == OpenMode::kReadWrite) {
-      return disk_.open(path, mode);
+      return below().open(path, mode);
     }
     if (mode == OpenMode::kCreate) {
-      auto there = disk_.open(path, OpenMode::kReadWrite);
+      auto there = below().open(path, OpenMode::kReadWrite);
       if (there || there.error().code != Errc::kNotFound) {
         return there;
       }
     }
-    VERGER_TRY(auto file, disk_.open(path, OpenMode::kCreateNew));
+    VERGER_TRY(auto file, below().open(path, OpenMode::kCreateNew));
     const auto heritage = heritage_of(directory_of(path));
     if (!heritage) {
       return file;
     }
     if (const auto failed = give(path, *heritage, kFileBits)) {
-      static_cast<void>(disk_.remove(path).has_value());  // it is empty
+      static_cast<void>(below().remove(path).has_value());  // it is empty
       return Error{Errc::kRefused,
                    fmt::format("{}: cannot be given to {}:{}, whose its directory is: {}; run as "
                                "that user, or as root",
@@ -93,12 +97,12 @@ class DatabaseFileSystem final : public FileSystem {
   }
 
   Result<void> make_directories(const Path& path) override {
-    VERGER_TRY(const bool there, disk_.exists(path));
+    VERGER_TRY(const bool there, below().exists(path));
     const auto parent = directory_of(path);
     if (!there && parent != path) {
       VERGER_RETURN_IF_ERROR(make_directories(parent));
     }
-    VERGER_RETURN_IF_ERROR(disk_.make_directories(path));
+    VERGER_RETURN_IF_ERROR(below().make_directories(path));
     if (const auto heritage = heritage_of(parent); !there && heritage) {
       // One that stays the caller's is his own, with all that is made in it.
       static_cast<void>(give(path, *heritage, kDirectoryBits));
@@ -108,29 +112,8 @@ class DatabaseFileSystem final : public FileSystem {
 
   Result<std::unique_ptr<FileLock>> lock(const Path& path) override {
     VERGER_RETURN_IF_ERROR(open(path, OpenMode::kCreate));
-    return disk_.lock(path);
+    return below().lock(path);
   }
-
-  Result<bool> exists(const Path& path) override { return disk_.exists(path); }
-  Result<std::uint64_t> file_size(const Path& path) override { return disk_.file_size(path); }
-  Result<std::vector<DirectoryEntry>> list(const Path& directory) override {
-    return disk_.list(directory);
-  }
-  Result<void> rename(const Path& from, const Path& to) override { return disk_.rename(from, to); }
-  Result<void> remove(const Path& path) override { return disk_.remove(path); }
-  Result<void> sync_directory(const Path& directory) override {
-    return disk_.sync_directory(directory);
-  }
-  Result<void> set_read_only(const Path& path, bool read_only) override {
-    return disk_.set_read_only(path, read_only);
-  }
-  Result<bool> readable_by_anybody(const Path& path) override {
-    return disk_.readable_by_anybody(path);
-  }
-  Result<DiskSpace> space(const Path& path) override { return disk_.space(path); }
-
- private:
-  FileSystem& disk_ = posix_file_system();
 };
 
 }  // namespace

@@ -18,11 +18,11 @@ Result<std::unique_ptr<File>> ShadowFiles::open(const Path& path, OpenMode mode)
   if (mode != OpenMode::kRead) {
     VERGER_RETURN_IF_ERROR(check(path));
   }
-  return base_.open(path, mode);
+  return below().open(path, mode);
 }
 
 Result<void> ShadowFiles::rename(const Path& from, const Path& to) {
-  VERGER_RETURN_IF_ERROR(base_.rename(from, to));
+  VERGER_RETURN_IF_ERROR(below().rename(from, to));
   const std::scoped_lock lock(mutex_);
   linked_.erase(to);
   if (linked_.erase(from) > 0) {
@@ -32,7 +32,7 @@ Result<void> ShadowFiles::rename(const Path& from, const Path& to) {
 }
 
 Result<void> ShadowFiles::remove(const Path& path) {
-  VERGER_RETURN_IF_ERROR(base_.remove(path));
+  VERGER_RETURN_IF_ERROR(below().remove(path));
   const std::scoped_lock lock(mutex_);
   linked_.erase(path);
   return {};
@@ -40,7 +40,7 @@ Result<void> ShadowFiles::remove(const Path& path) {
 
 Result<void> ShadowFiles::set_read_only(const Path& path, bool read_only) {
   VERGER_RETURN_IF_ERROR(check(path));
-  return base_.set_read_only(path, read_only);
+  return below().set_read_only(path, read_only);
 }
 
 }  // namespace verger::online_scavenge::detail

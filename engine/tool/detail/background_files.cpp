@@ -43,7 +43,9 @@ class BackgroundFiles::BackgroundFile final : public File {
 };
 
 BackgroundFiles::BackgroundFiles(FileSystem& files)
-    : files_(files), writer_([this] { write_all(); }), syncer_([this] { sync_all(); }) {}
+    : ForwardingFileSystem(files),
+      writer_([this] { write_all(); }),
+      syncer_([this] { sync_all(); }) {}
 
 BackgroundFiles::~BackgroundFiles() {
   const std::lock_guard lock(mutex_);
@@ -64,7 +66,7 @@ Result<void> BackgroundFiles::finish() {
     VERGER_RETURN_IF_ERROR(state());
   }
   for (const auto& directory : directories_) {
-    VERGER_RETURN_IF_ERROR(files_.sync_directory(directory));
+    VERGER_RETURN_IF_ERROR(below().sync_directory(directory));
   }
   directories_.clear();
   return {};
@@ -145,27 +147,27 @@ Result<std::unique_ptr<File>> BackgroundFiles::open(const Path& path, OpenMode m
   if (mode == OpenMode::kRead) {
     // Through another handle, so that all of it has to be there.
     VERGER_RETURN_IF_ERROR(wait_for_write(writes_queued_));
-    return files_.open(path, mode);
+    return below().open(path, mode);
   }
-  VERGER_TRY(auto file, files_.open(path, mode));
+  VERGER_TRY(auto file, below().open(path, mode));
   return std::unique_ptr<File>(
       std::make_unique<BackgroundFile>(*this, std::shared_ptr<File>(std::move(file))));
 }
 
 Result<std::uint64_t> BackgroundFiles::file_size(const Path& path) {
   VERGER_RETURN_IF_ERROR(wait_for_write(writes_queued_));
-  return files_.file_size(path);
+  return below().file_size(path);
 }
 
 Result<std::vector<DirectoryEntry>> BackgroundFiles::list(const Path& directory) {
   VERGER_RETURN_IF_ERROR(wait_for_write(writes_queued_));
-  return files_.list(directory);
+  return below().list(directory);
 }
 
 /// The content under a name is there at once; which names survive a crash is not promised.
 Result<void> BackgroundFiles::rename(const Path& from, const Path& to) {
   VERGER_RETURN_IF_ERROR(wait_for_write(writes_queued_));
-  return files_.rename(from, to);
+  return below().rename(from, to);
 }
 
 Result<void> BackgroundFiles::sync_directory(const Path& directory) {

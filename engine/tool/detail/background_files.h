@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "engine/base/file_system.h"
+#include "engine/base/forwarding_file_system.h"
 
 namespace verger::tool {
 
@@ -17,7 +17,7 @@ namespace verger::tool {
 /// the next ones. Only for files not relied on before finish(): sync() returns before
 /// anything is durable. What was written can be read back at once. An error of a background
 /// operation is the answer to some later one, and to finish(). One thread uses it.
-class BackgroundFiles final : public FileSystem {
+class BackgroundFiles final : public ForwardingFileSystem {
  public:
   explicit BackgroundFiles(FileSystem& files);
   /// Waits for what was begun; its errors are lost without finish().
@@ -26,18 +26,10 @@ class BackgroundFiles final : public FileSystem {
   Result<void> finish();
 
   Result<std::unique_ptr<File>> open(const Path& path, OpenMode mode) override;
-  Result<bool> exists(const Path& path) override { return files_.exists(path); }
   Result<std::uint64_t> file_size(const Path& path) override;
   Result<std::vector<DirectoryEntry>> list(const Path& directory) override;
   Result<void> rename(const Path& from, const Path& to) override;
-  Result<void> remove(const Path& path) override { return files_.remove(path); }
-  Result<void> make_directories(const Path& path) override { return files_.make_directories(path); }
   Result<void> sync_directory(const Path& directory) override;
-  Result<void> set_read_only(const Path& path, bool read_only) override {
-    return files_.set_read_only(path, read_only);
-  }
-  Result<DiskSpace> space(const Path& path) override { return files_.space(path); }
-  Result<std::unique_ptr<FileLock>> lock(const Path& path) override { return files_.lock(path); }
 
  private:
   class BackgroundFile;
@@ -55,7 +47,6 @@ class BackgroundFiles final : public FileSystem {
   void sync_all();
   [[nodiscard]] Result<void> state() const;
 
-  FileSystem& files_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Write> writes_;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/base/forwarding_file_system.h"
 #include "tests/unit/engine_backup/backup_case.h"
 
 namespace verger::backup {
@@ -299,32 +300,17 @@ TEST_F(KeptFiles, AreNotRestoredUnderAnOpenDatabase) {
 }
 
 /// The index on a volume of its own.
-class TwoVolumes final : public FileSystem {
+class TwoVolumes final : public ForwardingFileSystem {
  public:
   TwoVolumes(FileSystem& disk, std::uint64_t for_database, std::uint64_t for_index)
-      : disk_(disk), for_database_(for_database), for_index_(for_index) {}
-  Result<std::unique_ptr<File>> open(const Path& path, OpenMode mode) override {
-    return disk_.open(path, mode);
-  }
-  Result<bool> exists(const Path& path) override { return disk_.exists(path); }
-  Result<std::uint64_t> file_size(const Path& path) override { return disk_.file_size(path); }
-  Result<std::vector<DirectoryEntry>> list(const Path& path) override { return disk_.list(path); }
-  Result<void> rename(const Path& from, const Path& to) override { return disk_.rename(from, to); }
-  Result<void> remove(const Path& path) override { return disk_.remove(path); }
-  Result<void> make_directories(const Path& path) override { return disk_.make_directories(path); }
-  Result<void> sync_directory(const Path& path) override { return disk_.sync_directory(path); }
-  Result<void> set_read_only(const Path& path, bool read_only) override {
-    return disk_.set_read_only(path, read_only);
-  }
+      : ForwardingFileSystem(disk), for_database_(for_database), for_index_(for_index) {}
   Result<DiskSpace> space(const Path& path) override {
     const bool index = path.native().starts_with("/elsewhere");
     return DiskSpace{.total = index ? 2ULL << 40U : 1ULL << 40U,
                      .available = index ? for_index_ : for_database_};
   }
-  Result<std::unique_ptr<FileLock>> lock(const Path& path) override { return disk_.lock(path); }
 
  private:
-  FileSystem& disk_;
   std::uint64_t for_database_;
   std::uint64_t for_index_;
 };

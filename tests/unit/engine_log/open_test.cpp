@@ -3,6 +3,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+#include "engine/base/forwarding_file_system.h"
 #include "tests/unit/engine_log/hex.h"
 #include "tests/unit/engine_log/small_log.h"
 
@@ -310,32 +311,17 @@ TEST(Open, ExactlyTheLengthOfItsRecordsIsEnoughForTheActiveChunk) {
 }
 
 /// Lets something happen right after a directory was listed.
-class BusyDirectory final : public FileSystem {
+class BusyDirectory final : public ForwardingFileSystem {
  public:
   BusyDirectory(FileSystem& files, std::function<void()> then)
-      : files_(files), then_(std::move(then)) {}
+      : ForwardingFileSystem(files), then_(std::move(then)) {}
   Result<std::vector<DirectoryEntry>> list(const Path& directory) override {
-    auto entries = files_.list(directory);
+    auto entries = below().list(directory);
     then_();
     return entries;
   }
-  Result<std::unique_ptr<File>> open(const Path& path, OpenMode mode) override {
-    return files_.open(path, mode);
-  }
-  Result<bool> exists(const Path& path) override { return files_.exists(path); }
-  Result<std::uint64_t> file_size(const Path& path) override { return files_.file_size(path); }
-  Result<void> rename(const Path& a, const Path& b) override { return files_.rename(a, b); }
-  Result<void> remove(const Path& path) override { return files_.remove(path); }
-  Result<void> make_directories(const Path& path) override { return files_.make_directories(path); }
-  Result<void> sync_directory(const Path& path) override { return files_.sync_directory(path); }
-  Result<void> set_read_only(const Path& path, bool on) override {
-    return files_.set_read_only(path, on);
-  }
-  Result<DiskSpace> space(const Path& path) override { return files_.space(path); }
-  Result<std::unique_ptr<FileLock>> lock(const Path& path) override { return files_.lock(path); }
 
  private:
-  FileSystem& files_;
   std::function<void()> then_;
 };
 

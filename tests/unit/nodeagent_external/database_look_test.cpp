@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/forwarding_file_system.h"
 #include "engine/base/sqlite.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/temp_directory.h"
@@ -70,50 +71,28 @@ TEST_F(DatabaseLook, KnowsTheSameDatabaseBeforeAndAfterAndChangesNothing) {
 }
 
 /// Counts what is read.
-class CountingFile final : public File {
+class CountingFile final : public ForwardingFile {
  public:
   CountingFile(std::unique_ptr<File> file, std::size_t& bytes)
-      : file_(std::move(file)), bytes_(bytes) {}
-  const Path& path() const override { return file_->path(); }
+      : ForwardingFile(std::move(file)), bytes_(bytes) {}
   Result<std::size_t> read_at(std::uint64_t offset, MutableBytes into) const override {
-    auto read = file_->read_at(offset, into);
+    auto read = below().read_at(offset, into);
     bytes_ += read ? *read : 0;
     return read;
   }
-  Result<void> write_at(std::uint64_t offset, ByteView bytes) override {
-    return file_->write_at(offset, bytes);
-  }
-  Result<std::uint64_t> size() const override { return file_->size(); }
-  Result<void> resize(std::uint64_t size) override { return file_->resize(size); }
-  Result<void> sync() override { return file_->sync(); }
 
  private:
-  std::unique_ptr<File> file_;
   std::size_t& bytes_;
 };
 
-class CountingDisk final : public FileSystem {
+class CountingDisk final : public ForwardingFileSystem {
  public:
+  CountingDisk() : ForwardingFileSystem(posix_file_system()) {}
   Result<std::unique_ptr<File>> open(const Path& path, OpenMode mode) override {
-    VERGER_TRY(auto file, base_.open(path, mode));
+    VERGER_TRY(auto file, below().open(path, mode));
     return std::unique_ptr<File>(std::make_unique<CountingFile>(std::move(file), bytes_read));
   }
-  Result<bool> exists(const Path& path) override { return base_.exists(path); }
-  Result<std::uint64_t> file_size(const Path& path) override { return base_.file_size(path); }
-  Result<std::vector<DirectoryEntry>> list(const Path& path) override { return base_.list(path); }
-  Result<void> rename(const Path& from, const Path& to) override { return base_.rename(from, to); }
-  Result<void> remove(const Path& path) override { return base_.remove(path); }
-  Result<void> make_directories(const Path& path) override { return base_.make_directories(path); }
-  Result<void> sync_directory(const Path& path) override { return base_.sync_directory(path); }
-  Result<void> set_read_only(const Path& path, bool read_only) override {
-    return base_.set_read_only(path, read_only);
-  }
-  Result<DiskSpace> space(const Path& path) override { return base_.space(path); }
-  Result<std::unique_ptr<FileLock>> lock(const Path& path) override { return base_.lock(path); }
   std::size_t bytes_read = 0;
-
- private:
-  FileSystem& base_ = posix_file_system();
 };
 
 TEST_F(DatabaseLook, ReadsOnInALogThatItKnowsAndNothingOfOneThatStandsStill) {

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/forwarding_file_system.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/external/scavenge_count.h"
 #include "tests/support/cluster/sim_world.h"
@@ -21,33 +22,16 @@ using ::testing::HasSubstr;
 constexpr auto kRun = "0f3f0d1c-2a86-4e0b-9d3e-5a7b1a5f8f10";
 
 /// A disk whose directories may cease to tell what is in them.
-class Disk final : public FileSystem {
+class Disk final : public ForwardingFileSystem {
  public:
-  explicit Disk(FileSystem& base) : base_(base) {}
-  Result<std::unique_ptr<File>> open(const Path& path, OpenMode mode) override {
-    return base_.open(path, mode);
-  }
-  Result<bool> exists(const Path& path) override { return base_.exists(path); }
-  Result<std::uint64_t> file_size(const Path& path) override { return base_.file_size(path); }
+  explicit Disk(FileSystem& base) : ForwardingFileSystem(base) {}
   Result<std::vector<DirectoryEntry>> list(const Path& directory) override {
     if (fails) {
       return Error{Errc::kIo, "the disk does not answer"};
     }
-    return base_.list(directory);
+    return below().list(directory);
   }
-  Result<void> rename(const Path& from, const Path& to) override { return base_.rename(from, to); }
-  Result<void> remove(const Path& path) override { return base_.remove(path); }
-  Result<void> make_directories(const Path& path) override { return base_.make_directories(path); }
-  Result<void> sync_directory(const Path& path) override { return base_.sync_directory(path); }
-  Result<void> set_read_only(const Path& path, bool read_only) override {
-    return base_.set_read_only(path, read_only);
-  }
-  Result<DiskSpace> space(const Path& path) override { return base_.space(path); }
-  Result<std::unique_ptr<FileLock>> lock(const Path& path) override { return base_.lock(path); }
   bool fails = false;
-
- private:
-  FileSystem& base_;
 };
 
 class ExternalNodeTest : public ::testing::Test {
