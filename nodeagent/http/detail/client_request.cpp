@@ -1,7 +1,5 @@
 #include "nodeagent/http/detail/client_request.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "engine/base/number_from_text.h"
@@ -16,7 +14,7 @@ constexpr int kFirstFinalStatus = 200;
 }  // namespace
 
 net::awaitable<Result<void>> ClientRequest::write(std::string bytes) {
-  while (out_.size() - out_begin_ > kClientAhead && !failed_ && !in_ended_) {
+  while (out_.size() > kClientAhead && !failed_ && !in_ended_) {
     co_await room_.wait();
   }
   if (failed_) {
@@ -26,9 +24,7 @@ net::awaitable<Result<void>> ClientRequest::write(std::string bytes) {
   if (out_ended_ || in_ended_ || connection == nullptr) {
     co_return Error{Errc::kCancelled, "the request has ended"};
   }
-  out_.erase(0, out_begin_);
-  out_begin_ = 0;
-  out_ += bytes;
+  out_.append(bytes);
   nghttp2_session_resume_data(connection->session(), id_);
   connection->wake();
   co_return Result<void>{};
@@ -149,10 +145,8 @@ void ClientRequest::fail(Error error) {
 
 std::ptrdiff_t ClientRequest::give_data(std::uint8_t* into, std::size_t size,
                                         std::uint32_t& flags) {
-  const auto count = std::min(size, out_.size() - out_begin_);
-  std::memcpy(into, out_.data() + out_begin_, count);
-  out_begin_ += count;
-  if (out_begin_ == out_.size() && out_ended_) {
+  const auto count = out_.take(into, size);
+  if (out_.empty() && out_ended_) {
     flags |= NGHTTP2_DATA_FLAG_EOF;
   } else if (count == 0) {
     return NGHTTP2_ERR_DEFERRED;

@@ -11,6 +11,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include "nodeagent/http/detail/outgoing_data.h"
 #include "nodeagent/http/http2_client.h"
 #include "nodeagent/http/notifier.h"
 
@@ -76,8 +77,7 @@ class ClientRequest final : public Http2Request,
   Notifier room_;
   net::steady_timer deadline_;
   // The request.
-  std::string out_;
-  std::size_t out_begin_ = 0;  ///< what is before it has been sent
+  OutgoingData out_;
   bool out_ended_ = false;
   // The answer.
   Http2Head head_;

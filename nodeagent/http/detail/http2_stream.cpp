@@ -1,7 +1,5 @@
 #include "nodeagent/http/detail/http2_stream.h"
 
-#include <algorithm>
-#include <cstring>
 #include <nghttp2/nghttp2.h>
 
 namespace verger::http {
@@ -50,15 +48,13 @@ void Http2Stream::send_head(int status, const Headers& headers, bool end) {
 }
 
 net::awaitable<Result<void>> Http2Stream::write(std::string bytes) {
-  while (out_.size() - out_begin_ > kHttp2Ahead && !cancelled_) {
+  while (out_.size() > kHttp2Ahead && !cancelled_) {
     co_await room_.wait();
   }
   if (cancelled_ || ended_) {
     co_return no_client();
   }
-  out_.erase(0, out_begin_);
-  out_begin_ = 0;
-  out_ += bytes;
+  out_.append(bytes);
   nghttp2_session_resume_data(connection_->session(), id_);
   connection_->wake();
   co_return Result<void>{};
@@ -117,7 +113,7 @@ void Http2Stream::take_end() {
 
 void Http2Stream::close() {
   closed_ = true;
-  const bool whole = ended_ && out_begin_ == out_.size();
+  const bool whole = ended_ && out_.empty();
   if (!whole || !in_ended_) {
     cancel();
   }
@@ -132,10 +128,8 @@ void Http2Stream::handler_ended() {
 }
 
 std::ptrdiff_t Http2Stream::give_data(std::uint8_t* into, std::size_t size, std::uint32_t& flags) {
-  const auto count = std::min(size, out_.size() - out_begin_);
-  std::memcpy(into, out_.data() + out_begin_, count);
-  out_begin_ += count;
-  if (out_begin_ == out_.size()) {
+  const auto count = out_.take(into, size);
+  if (out_.empty()) {
     if (ended_) {
       flags |= NGHTTP2_DATA_FLAG_EOF;
       if (!trailers_.empty()) {

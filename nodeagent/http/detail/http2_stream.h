@@ -9,6 +9,7 @@
 
 #include "engine/base/result.h"
 #include "nodeagent/http/detail/http2_fields.h"
+#include "nodeagent/http/detail/outgoing_data.h"
 #include "nodeagent/http/http2.h"
 #include "nodeagent/http/notifier.h"
 
@@ -70,8 +71,7 @@ class Http2Stream final : public Http2Exchange {
   std::size_t unconsumed_ = 0;
   bool in_ended_ = false;
   Notifier arrived_;
-  std::string out_;
-  std::size_t out_begin_ = 0;  ///< what is before it has been sent
+  OutgoingData out_;
   bool head_sent_ = false;
   bool ended_ = false;
   Http2Fields trailers_;
