@@ -1,6 +1,10 @@
 #include "nodeagent/node/memory_streams.h"
 
+#include <cctype>
+
 #include <nlohmann/json.hpp>
+
+#include "nodeagent/node/gossip_entry.h"
 
 namespace verger::node {
 namespace {
@@ -10,31 +14,16 @@ using nlohmann::ordered_json;
 /// As many as the server keeps of live events for a subscriber that is slow.
 constexpr std::size_t kKeptForSubscribers = 32;
 
+/// Its names are those of the server's own type.
 ordered_json shown_member(const Member& member) {
-  const auto port = [&member](bool tls) {
-    return member.replication.tls == tls ? member.replication.port : 0;
-  };
-  return {{"InstanceId", member.instance.to_string()},
-          {"TimeStamp", format_ticks(member.timestamp)},
-          {"State", api::to_string(member.state)},
-          {"IsAlive", member.alive},
-          {"InternalTcpIp", member.replication.host},
-          {"InternalTcpPort", port(false)},
-          {"InternalSecureTcpPort", port(true)},
-          {"ExternalTcpIp", member.replication.host},
-          {"ExternalTcpPort", 0},
-          {"ExternalSecureTcpPort", 0},
-          {"HttpEndPointIp", member.http.host},
-          {"HttpEndPointPort", member.http.port},
-          {"LastCommitPosition", member.committed.value()},
-          {"WriterCheckpoint", member.log.writer.value()},
-          {"ChaserCheckpoint", member.log.chaser.value()},
-          {"EpochPosition", member.log.epoch_position.value()},
-          {"EpochNumber", member.log.last_epoch.value()},
-          {"EpochId", member.log.epoch_id.to_string()},
-          {"NodePriority", member.priority},
-          {"IsReadOnlyReplica", member.read_only},
-          {"ESVersion", member.version}};
+  const auto entry = gossip_entry(member);
+  ordered_json out;
+  for (const auto& [name, value] : entry.items()) {
+    auto shown = name == "esVersion" ? "ESVersion" : name;
+    shown.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(shown.front())));
+    out[shown] = value;
+  }
+  return out;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "nodeagent/node/detail/allowed_methods.h"
 #include "nodeagent/node/detail/core.h"
+#include "nodeagent/node/gossip_entry.h"
 #include "nodeagent/node/scavenger.h"
 #include "nodeagent/node/write_service.h"
 
@@ -75,32 +76,6 @@ net::awaitable<Response> health(std::shared_ptr<Core> core, RoutedRequest reques
     response.status = code >= 200 && code < 600 ? code : response.status;
   }
   co_return response;
-}
-
-ordered_json gossip_entry(const Member& member) {
-  const bool tls = member.replication.tls;
-  const auto port = static_cast<int>(member.replication.port);
-  return {{"instanceId", member.instance.to_string()},
-          {"timeStamp", format_ticks(member.timestamp)},
-          {"state", api::to_string(member.state)},
-          {"isAlive", member.alive},
-          {"internalTcpIp", member.replication.host},
-          {"internalTcpPort", tls ? 0 : port},
-          {"internalSecureTcpPort", tls ? port : 0},
-          {"externalTcpIp", member.replication.host},
-          {"externalTcpPort", 0},
-          {"externalSecureTcpPort", 0},
-          {"httpEndPointIp", member.http.host},
-          {"httpEndPointPort", member.http.port},
-          {"lastCommitPosition", member.committed.value()},
-          {"writerCheckpoint", member.log.writer.value()},
-          {"chaserCheckpoint", member.log.chaser.value()},
-          {"epochPosition", member.log.epoch_position.value()},
-          {"epochNumber", member.log.last_epoch.value()},
-          {"epochId", member.log.epoch_id.to_string()},
-          {"nodePriority", member.priority},
-          {"isReadOnlyReplica", member.read_only},
-          {"esVersion", member.version}};
 }
 
 std::string gossip_text(const ordered_json& body) {
