@@ -4,24 +4,17 @@ namespace verger::agent {
 
 Result<void> write_secret_file(FileSystem& files, const MakePrivate& make_private, const Path& path,
                                ByteView content) {
+  // What write_file_durably() writes first; it keeps the permissions of one that is there.
   const Path draft = path.string() + ".tmp";
-  auto written = [&]() -> Result<void> {
-    if (const auto left = files.remove(draft); !left && left.error().code != Errc::kNotFound) {
-      return left.error();
-    }
-    VERGER_TRY(const auto file, files.open(draft, OpenMode::kCreateNew));
-    if (make_private) {
-      VERGER_RETURN_IF_ERROR(make_private(draft));
-    }
-    VERGER_RETURN_IF_ERROR(file->write_at(0, content));
-    VERGER_RETURN_IF_ERROR(file->sync());
-    VERGER_RETURN_IF_ERROR(files.rename(draft, path));
-    return files.sync_directory(path.parent_path());
-  }();
-  if (!written) {
-    static_cast<void>(files.remove(draft));
+  if (const auto left = files.remove(draft); !left && left.error().code != Errc::kNotFound) {
+    return left.error();
   }
-  return written;
+  VERGER_RETURN_IF_ERROR(files.open(draft, OpenMode::kCreateNew));
+  if (const auto made = make_private ? make_private(draft) : Result<void>(); !made) {
+    static_cast<void>(files.remove(draft));
+    return made;
+  }
+  return write_file_durably(files, path, content);
 }
 
 }  // namespace verger::agent
