@@ -93,9 +93,7 @@ json report(const RunState& run, json timeline) {
     notes.push_back(fmt::format("{} is not registered, and its server is stopped", seen.node));
   }
   const auto duration = seen.restored.value("duration_ms", json());
-  for (auto& note : cluster_restore::redacted_again_notes(run)) {
-    notes.push_back(std::move(note));
-  }
+  cluster_restore::note_redacted_again(run, notes);
   return {
       {"outcome", outcome},
       {"node", seen.node},

@@ -96,9 +96,7 @@ json report(const RunState& run, json timeline) {
       notes.push_back(fmt::format("{} must never start again", fmt::join(seen.left, " and ")));
     }
   }
-  for (auto& note : cluster_restore::redacted_again_notes(run)) {
-    notes.push_back(std::move(note));
-  }
+  cluster_restore::note_redacted_again(run, notes);
   return {{"outcome", outcome},
           {"from", seen.from},
           {"to", wanted.to},

@@ -173,10 +173,8 @@ json report(const RunState& run, json timeline) {
   }
   auto notes = json::array();
   add_notes(run, seen, outcome, notes);
+  note_redacted_again(run, notes);
   const auto committed = committed_at(run);
-  for (auto& note : redacted_again_notes(run)) {
-    notes.push_back(std::move(note));
-  }
   return {{"outcome", outcome},
           {"generation", seen.generation},
           {"end_position", seen.end_position},

@@ -204,9 +204,8 @@ std::map<std::string, std::int64_t> positions_before(
   return out;
 }
 
-std::vector<std::string> redacted_again_notes(const RunState& run) {
-  std::vector<std::string> out;
-  reports::each_step(run, [&out](const planner::Step& step, const StepState* state) {
+void note_redacted_again(const RunState& run, json& notes) {
+  reports::each_step(run, [&notes](const planner::Step& step, const StepState* state) {
     if (step.kind != names::kRedactAgain || state == nullptr ||
         state->status != StepStatus::kDone || state->result->contains("not_needed")) {
       return;
@@ -223,9 +222,8 @@ std::vector<std::string> redacted_again_notes(const RunState& run) {
     } else {
       text += "; nothing was searched, as no text is known";
     }
-    out.push_back(std::move(text));
+    notes.push_back(std::move(text));
   });
-  return out;
 }
 
 }  // namespace verger::controller::cluster_restore

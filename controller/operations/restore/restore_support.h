@@ -63,8 +63,8 @@ std::string revert_command(const StepContext& context);
 std::map<std::string, std::int64_t> positions_before(
     const std::map<std::string, std::string>& values);
 
-/// For the report of a run that restored files: what its steps kRedactAgain have done and shown, a
-/// sentence for each node.
-std::vector<std::string> redacted_again_notes(const RunState& run);
+/// Adds to the notes of the report of a run that restored files what its steps kRedactAgain have
+/// done and shown: a sentence for each node.
+void note_redacted_again(const RunState& run, nlohmann::json& notes);
 
 }  // namespace verger::controller::cluster_restore
