@@ -38,8 +38,7 @@ const std::vector<RecordingCoverage>& coverage() {
        {{"OneNode", {}}},
        {{43,
          "refused here on purpose: a server's scavenge fails for good on a log with a tombstone of "
-         "a "
-         "metadata stream, and its stream can never have limits or rights again"}}},
+         "a metadata stream, and its stream can never have limits or rights again"}}},
       {"04-read-stream.json", {{"OneNode", {}}}},
       {"05-read-all.json", {{"OneNode", {}}}},
       {"06-subscribe.json", {{"OneNode", {}}}},

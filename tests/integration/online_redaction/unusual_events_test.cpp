@@ -33,7 +33,7 @@ class UnusualEvents : public test::SocketNode {
     write(builder, kThis, 1);
     write(builder, kThat, 2);
     for (const int n : {3, 4}) {
-      write_number_0(builder, "twice", n);
+      builder.write_number_0("twice", event_of(builder, n));
     }
     write(builder, "tombstoned", 5);
     builder.hard_delete("tombstoned");
@@ -58,25 +58,6 @@ class UnusualEvents : public test::SocketNode {
   }
   static void write(test::DatabaseBuilder& builder, const char* stream, int n) {
     builder.write(stream, {event_of(builder, n)});
-  }
-  /// As a defect of old servers left them: equal numbers at two positions.
-  static void write_number_0(test::DatabaseBuilder& builder, const char* stream, int n) {
-    auto& log = builder.database().transaction_log();
-    const auto made = event_of(builder, n);
-    log::Prepare prepare;
-    prepare.position = kNoPosition;
-    prepare.transaction_position = kNoPosition;
-    prepare.flags = 0x0027;
-    prepare.expected_version = -1;
-    prepare.stream = stream;
-    prepare.event_id = made.id;
-    prepare.correlation_id = made.id;
-    prepare.timestamp = test::kTestTime;
-    prepare.type = "e";
-    prepare.data = made.data;
-    value(log.append(std::span(&prepare, 1)));
-    ok(log.flush());
-    ok(builder.database().commit_up_to(log.end()));
   }
 
   std::shared_ptr<client::RedactionClient> connect() {

@@ -97,6 +97,25 @@ streams::WriteOutcome DatabaseBuilder::hard_delete(std::string_view stream) {
   return committed(database_->hard_delete(stream, streams::kExpectAny));
 }
 
+void DatabaseBuilder::write_number_0(std::string_view stream, const streams::NewEvent& event) {
+  auto& log = database_->transaction_log();
+  log::Prepare prepare;
+  prepare.position = kNoPosition;
+  prepare.transaction_position = kNoPosition;
+  prepare.flags =
+      flags::kData | flags::kTransactionBegin | flags::kTransactionEnd | flags::kIsCommitted;
+  prepare.expected_version = -1;
+  prepare.stream = stream;
+  prepare.event_id = event.id;
+  prepare.correlation_id = event.id;
+  prepare.timestamp = kTestTime;
+  prepare.type = "e";
+  prepare.data = event.data;
+  value(log.append(std::span(&prepare, 1)));
+  value(log.flush());
+  value(database_->commit_up_to(log.end()));
+}
+
 streams::ScavengePoint DatabaseBuilder::point(std::int32_t threshold) {
   const auto now = clock_.now();
   const auto outcome = committed(database_->append_scavenge_point(streams::kExpectAny, threshold));

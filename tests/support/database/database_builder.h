@@ -38,6 +38,9 @@ class DatabaseBuilder {
   streams::WriteOutcome metadata(std::string_view stream, std::string_view json);
   streams::WriteOutcome soft_delete(std::string_view stream);
   streams::WriteOutcome hard_delete(std::string_view stream);
+  /// An event with the number 0, whether the stream has one or not: equal numbers at two positions
+  /// are what a defect of old servers left.
+  void write_number_0(std::string_view stream, const streams::NewEvent& event);
   /// A scavenge point; completes the chunk.
   streams::ScavengePoint point(std::int32_t threshold = 0);
   /// An explicit transaction of `count` events with begin, end and, unless `open`, commit records.
