@@ -54,6 +54,12 @@ double seconds_since(steady_clock::time_point begun) {
   return std::chrono::duration<double>(steady_clock::now() - begun).count();
 }
 
+void rethrow(std::exception_ptr failure) {
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
 net::awaitable<net::ip::tcp::socket> connected_to(std::uint16_t port) {
   net::ip::tcp::socket socket(co_await net::this_coro::executor);
   const auto [refused] =

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -39,6 +40,8 @@ net::awaitable<net::ip::tcp::socket> connected_to(std::uint16_t port);
 /// One exchange. `buffer` is the connection's own.
 net::awaitable<HttpAnswer> ask(net::ip::tcp::socket& socket, std::string& buffer,
                                const std::string& request);
+/// For co_spawn(): what fails ends the measurement.
+void rethrow(std::exception_ptr failure);
 /// One request after the other on one connection.
 net::awaitable<void> keep_busy(std::shared_ptr<Load> load, Requests requests);
 

@@ -15,7 +15,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 
-#include "tests/bench/node/leader_port.h"
+#include "tests/bench/node/leader_of.h"
 #include "tests/bench/node/load.h"
 #include "tests/bench/node/scavenge_writes.h"
 #include "tests/support/processes/real_cluster.h"
@@ -61,11 +61,7 @@ double measure(const Options& options, std::string_view what, std::uint16_t port
   auto load = std::make_shared<Load>(Load{.port = port, .expected_status = status});
   net::io_context context;
   for (std::uint64_t i = 0; i < connections; ++i) {
-    net::co_spawn(context, keep_busy(load, requests_of(i)), [](std::exception_ptr failure) {
-      if (failure) {
-        std::rethrow_exception(failure);
-      }
-    });
+    net::co_spawn(context, keep_busy(load, requests_of(i)), rethrow);
   }
   const auto begun = steady_clock::now();
   load->until = begun + seconds(options.seconds);
@@ -110,7 +106,7 @@ void measure_syncs(const std::filesystem::path& directory, std::uint64_t size) {
 
 void measure_writes(const Options& options, RealCluster& cluster) {
   measure_syncs(cluster.node_directory(0), options.size);
-  const auto port = leader_port(cluster);
+  const auto port = cluster.node_port(leader_of(cluster));
   std::uint64_t round = 0;
   for (const auto connections : {std::uint64_t{1}, options.connections}) {
     ++round;
@@ -121,7 +117,7 @@ void measure_writes(const Options& options, RealCluster& cluster) {
 
 void measure_reads(const Options& options, RealCluster& cluster) {
   constexpr std::uint64_t kEvents = 1000;
-  const auto port = leader_port(cluster);
+  const auto port = cluster.node_port(leader_of(cluster));
   Options briefly = options;
   briefly.seconds = 2;
   measure(briefly, "(appends to read)", port, 201, 8,

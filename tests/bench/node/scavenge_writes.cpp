@@ -13,7 +13,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tests/bench/node/leader_port.h"
+#include "tests/bench/node/leader_of.h"
 #include "tests/bench/node/load.h"
 #include "tests/bench/workload.h"
 #include "tests/support/processes/real_cluster.h"
@@ -29,12 +29,6 @@ using test::RealCluster;
 
 constexpr std::uint64_t kStreams = 5'000;
 constexpr auto kLimit = seconds(900);
-
-void rethrow(std::exception_ptr failure) {
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
-}
 
 std::string request(std::string_view method, std::string_view target) {
   return fmt::format(
@@ -56,7 +50,10 @@ net::awaitable<void> scavenge(std::shared_ptr<Load> load, int throttle) {
   net::steady_timer timer(co_await net::this_coro::executor);
   // Often enough for a scavenge of some seconds, and no load for the node.
   constexpr std::chrono::milliseconds kBetween{50};
-  for (auto current = id; current == id && steady_clock::now() < load->until;) {
+  for (auto current = id; current == id;) {
+    if (steady_clock::now() >= load->until) {
+      throw std::runtime_error("the scavenge does not end");
+    }
     timer.expires_after(kBetween);
     co_await timer.async_wait(net::use_awaitable);
     const auto seen = co_await ask(socket, buffer, request("GET", "/admin/scavenge/current"));
@@ -65,12 +62,21 @@ net::awaitable<void> scavenge(std::shared_ptr<Load> load, int throttle) {
   load->until = steady_clock::now();
 }
 
+std::uint64_t bytes_of_chunks(const std::filesystem::path& database) {
+  std::uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(database)) {
+    const bool chunk = entry.path().filename().string().starts_with("chunk-");
+    bytes += chunk ? entry.file_size() : 0;
+  }
+  return bytes;
+}
+
 struct Measured {
   double p99 = 0;
   double seconds = 0;
 };
 
-/// `throttle`: nullopt: without a scavenge, for `window`.
+/// `throttle`: nullopt: without a scavenge, for the window.
 Measured measure_appends(const ScavengeWrites& options, std::uint16_t port, std::uint64_t round,
                          std::optional<int> throttle) {
   auto load = std::make_shared<Load>(Load{.port = port, .expected_status = 201});
@@ -112,15 +118,23 @@ void ScavengeWrites::measure() const {
                          .life = kLimit + seconds(300)});
     cluster.start_all();
     cluster.register_cluster();
-    const auto port = leader_port(cluster);
+    const auto leader = leader_of(cluster);
+    const auto port = cluster.node_port(leader);
     const auto before = measure_appends(*this, port, 1, std::nullopt);
+    const auto bytes_before = bytes_of_chunks(cluster.node_directory(leader));
     const auto during = measure_appends(*this, port, 2, throttle);
+    const auto bytes_after = bytes_of_chunks(cluster.node_directory(leader));
+    if (bytes_after > bytes_before * 3 / 4) {
+      throw std::runtime_error("the scavenge left its work undone");
+    }
     const auto after = measure_appends(*this, port, 3, std::nullopt);
-    std::cout << fmt::format(
-                     "the scavenge took {:.1f} s; p99 {:.2f} ms, without {:.2f} and {:.2f} ms: x "
-                     "{:.1f}\n",
-                     during.seconds, during.p99, before.p99, after.p99, during.p99 / before.p99)
-              << std::flush;
+    std::cout
+        << fmt::format(
+               "the scavenge took {:.1f} s, chunks {} -> {} MiB; p99 {:.2f} ms, without {:.2f} "
+               "and {:.2f} ms: x {:.1f}\n",
+               during.seconds, bytes_before >> 20U, bytes_after >> 20U, during.p99, before.p99,
+               after.p99, during.p99 / before.p99)
+        << std::flush;
   }
 }
 
