@@ -36,6 +36,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+[ "${VERGER_DEMO_ARGUMENTS_ONLY:-}" != yes ] || exit 0  # ./dev asks before it builds
 controller_port=$((2115 + offset))
 export VERGER_CONTROLLER=https://127.0.0.1:$controller_port
 declare -A node_port=([n1]=$((2111 + offset)) [n2]=$((2112 + offset)) [n3]=$((2113 + offset)))
