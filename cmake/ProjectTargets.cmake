@@ -123,6 +123,7 @@ function(verger_test name)
     VERGER_TEST_FIXTURES="${PROJECT_SOURCE_DIR}/tests/fixtures"
     VERGER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   verger_reuse_precompiled(${name} test "${ARG_NET}" FALSE)
+  # COST: what may take longest starts first, so that no long test is left alone at the end.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT})
 endfunction()
