@@ -1,26 +1,40 @@
 #include "engine/base/background_md5.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
+
+#include "engine/base/assert.h"
 
 namespace verger {
 namespace {
 
 constexpr std::size_t kMostPiecesWaiting = 4;
+/// From so many pieces of one message on, the others are not waited for.
+constexpr std::size_t kEnoughPieces = 3;
 
 }  // namespace
 
-BackgroundMd5::BackgroundMd5() : thread_([this] { hash_all(); }) {}
+Md5Thread::Md5Thread() : thread_([this] { hash_all(); }) {}
 
-BackgroundMd5::~BackgroundMd5() {
+Md5Thread::~Md5Thread() {
   const std::lock_guard lock(mutex_);
   stopping_ = true;
   changed_.notify_all();
 }
 
+std::size_t Md5Thread::begin() {
+  const std::lock_guard lock(mutex_);
+  const auto free = std::ranges::find(messages_, false, &Message::open);
+  VERGER_ASSERT(free != messages_.end());
+  free->open = true;
+  return static_cast<std::size_t>(free - messages_.begin());
+}
+
 /// Waits while several pieces have not been hashed.
-Bytes BackgroundMd5::spare_memory() {
+Bytes Md5Thread::spare_memory(std::size_t message) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return waiting_.size() < kMostPiecesWaiting; });
+  changed_.wait(lock, [&] { return messages_[message].waiting.size() < kMostPiecesWaiting; });
   if (spare_.empty()) {
     return {};
   }
@@ -30,51 +44,116 @@ Bytes BackgroundMd5::spare_memory() {
   return piece;
 }
 
-void BackgroundMd5::add(Bytes piece) {
+void Md5Thread::add(std::size_t message, Bytes piece) {
+  if (piece.empty()) {
+    return;
+  }
   const std::lock_guard lock(mutex_);
-  waiting_.push_back(std::move(piece));
+  messages_[message].waiting.push_back(std::move(piece));
   changed_.notify_all();
 }
 
-void BackgroundMd5::update(ByteView bytes) {
-  auto piece = spare_memory();
-  append_bytes(piece, bytes);
-  add(std::move(piece));
-}
-
-void BackgroundMd5::take(Bytes& piece) {
-  auto other = spare_memory();
-  std::swap(piece, other);
-  add(std::move(other));
-}
-
-Md5Digest BackgroundMd5::finish() {
+Md5Digest Md5Thread::finish(std::size_t message) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return waiting_.empty() && !hashing_; });
-  return md5_.finish();
+  auto& own = messages_[message];
+  own.ending = true;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return own.waiting.empty(); });
+  own = {};
+  changed_.notify_all();  // it is not waited for any longer
+  return lanes_.finish(message);
 }
 
-void BackgroundMd5::hash_all() {
+void Md5Thread::abandon(std::size_t message) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !messages_[message].hashing; });
+  messages_[message] = {};
+  changed_.notify_all();
+  static_cast<void>(lanes_.finish(message));  // the next message begins anew
+}
+
+bool Md5Thread::worth_hashing() const {
+  bool any = false;
+  bool all = true;
+  bool now = false;
+  for (const auto& message : messages_) {
+    const auto pieces = message.waiting.size();
+    any = any || pieces > 0;
+    all = all && (pieces > 0 || !message.open);
+    now = now || (message.ending && pieces > 0) || pieces >= kEnoughPieces;
+  }
+  return any && (all || now);
+}
+
+/// As many bytes of each message that has some.
+Md5Thread::Views Md5Thread::next_views() {
+  auto size = std::numeric_limits<std::size_t>::max();
+  Views views;
+  for (std::size_t n = 0; n < views.size(); ++n) {
+    if (auto& own = messages_[n]; !own.waiting.empty()) {
+      own.hashing = true;
+      views[n] = ByteView(own.waiting.front()).subspan(own.hashed);
+      size = std::min(size, views[n].size());
+    }
+  }
+  for (auto& view : views) {
+    view = view.first(std::min(view.size(), size));
+  }
+  return views;
+}
+
+void Md5Thread::note_hashed(const Views& views) {
+  for (std::size_t n = 0; n < views.size(); ++n) {
+    auto& own = messages_[n];
+    own.hashed += views[n].size();
+    if (std::exchange(own.hashing, false) && own.hashed == own.waiting.front().size()) {
+      spare_.push_back(std::move(own.waiting.front()));
+      own.waiting.pop_front();
+      own.hashed = 0;
+    }
+  }
+}
+
+void Md5Thread::hash_all() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+    changed_.wait(lock, [&] { return stopping_ || worth_hashing(); });
     if (stopping_) {
       return;
     }
-    auto pieces = std::exchange(waiting_, {});
-    hashing_ = true;
-    changed_.notify_all();
+    const auto views = next_views();
     lock.unlock();
-    for (const auto& piece : pieces) {
-      md5_.update(piece);
-    }
+    lanes_.update(views);
     lock.lock();
-    hashing_ = false;
-    for (auto& piece : pieces) {
-      spare_.push_back(std::move(piece));
-    }
+    note_hashed(views);
     changed_.notify_all();
   }
+}
+
+BackgroundMd5::BackgroundMd5(std::shared_ptr<Md5Thread> thread)
+    : thread_(std::move(thread)), message_(thread_->begin()) {}
+
+BackgroundMd5::~BackgroundMd5() {
+  if (!finished_) {
+    thread_->abandon(message_);
+  }
+}
+
+void BackgroundMd5::update(ByteView bytes) {
+  auto piece = thread_->spare_memory(message_);
+  append_bytes(piece, bytes);
+  thread_->add(message_, std::move(piece));
+}
+
+void BackgroundMd5::take(Bytes& piece) {
+  auto other = thread_->spare_memory(message_);
+  std::swap(piece, other);
+  thread_->add(message_, std::move(other));
+}
+
+Md5Digest BackgroundMd5::finish() {
+  finished_ = true;
+  return thread_->finish(message_);
 }
 
 }  // namespace verger

@@ -1,21 +1,71 @@
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "engine/base/bytes.h"
 #include "engine/base/digest.h"
+#include "engine/base/md5_lanes.h"
 
 namespace verger {
 
-/// The MD5 of bytes that come in pieces, computed by a thread of its own beside the caller's. One
-/// thread uses it. Its destruction drops what was not hashed yet, and ends the thread.
+class BackgroundMd5;
+
+/// Computes the MD5 of up to kMostMessages messages in a thread of its own, beside those who write
+/// them. Several messages take hardly longer than one (Md5Lanes), so it waits until each of them
+/// has a piece, as long as none has several.
+class Md5Thread {
+ public:
+  static constexpr std::size_t kMostMessages = Md5Lanes::kLanes;
+
+  Md5Thread();
+  ~Md5Thread();
+  Md5Thread(const Md5Thread&) = delete;
+  Md5Thread& operator=(const Md5Thread&) = delete;
+
+ private:
+  friend class BackgroundMd5;
+  struct Message {
+    bool open = false;
+    bool ending = false;        ///< its writer waits for the end
+    bool hashing = false;       ///< the first one that waits
+    std::deque<Bytes> waiting;  ///< in order
+    std::size_t hashed = 0;     ///< of the first one that waits
+  };
+  using Views = std::array<ByteView, kMostMessages>;
+
+  std::size_t begin();
+  Bytes spare_memory(std::size_t message);
+  void add(std::size_t message, Bytes piece);
+  Md5Digest finish(std::size_t message);
+  void abandon(std::size_t message);
+
+  [[nodiscard]] bool worth_hashing() const;
+  Views next_views();
+  void note_hashed(const Views& views);
+  void hash_all();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::array<Message, kMostMessages> messages_;
+  std::vector<Bytes> spare_;  ///< hashed: their memory is used again
+  bool stopping_ = false;
+  Md5Lanes lanes_;  ///< each lane is the thread's while it hashes that message
+  std::jthread thread_;
+};
+
+/// The MD5 of bytes that come in pieces, computed by a thread beside the caller's. One thread uses
+/// it. Its destruction drops what was not hashed yet.
 class BackgroundMd5 {
  public:
-  BackgroundMd5();
+  /// `thread`: that of other messages, too, of which there are less than kMostMessages.
+  explicit BackgroundMd5(std::shared_ptr<Md5Thread> thread = std::make_shared<Md5Thread>());
   ~BackgroundMd5();
   BackgroundMd5(const BackgroundMd5&) = delete;
   BackgroundMd5& operator=(const BackgroundMd5&) = delete;
@@ -28,18 +78,9 @@ class BackgroundMd5 {
   Md5Digest finish();
 
  private:
-  Bytes spare_memory();
-  void add(Bytes piece);
-  void hash_all();
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Bytes> waiting_;  ///< in order
-  std::vector<Bytes> spare_;    ///< hashed: their memory is used again
-  bool hashing_ = false;
-  bool stopping_ = false;
-  Md5 md5_;  ///< of the thread, while it hashes
-  std::jthread thread_;
+  std::shared_ptr<Md5Thread> thread_;
+  std::size_t message_;
+  bool finished_ = false;
 };
 
 }  // namespace verger

@@ -164,6 +164,9 @@ void Md5Lanes::update(std::span<const ByteView> pieces) {
   static const Compress kCompress = best_compress();
   std::array<ByteView, kLanes> left{};
   for (std::size_t n = 0; n < pieces.size(); ++n) {
+    if (pieces[n].empty()) {
+      continue;
+    }
     left[n] = pieces[n];
     auto& message = messages_[n];
     const auto in_tail = message.size % kBlock;
@@ -200,9 +203,10 @@ void Md5Lanes::update(std::span<const ByteView> pieces) {
     States states;
     Data data;
     for (std::size_t n = 0; n < kLanes; ++n) {
-      data[n] = (left[n].size() >= kBlock ? left[n] : left[last]).data();
+      const auto from = left[n].size() >= kBlock ? n : last;
+      data[n] = left[from].data();
       for (std::size_t word = 0; word < states.size(); ++word) {
-        states[word][n] = messages_[n].state[word];
+        states[word][n] = messages_[from].state[word];
       }
     }
     kCompress(states, data, blocks);

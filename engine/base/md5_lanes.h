@@ -19,7 +19,7 @@ class Md5Lanes {
 
   Md5Lanes();
   /// Adds `pieces[n]` to the message in lane n. It is fastest where all pieces are large and of the
-  /// same size.
+  /// same size. A lane whose piece is empty is not touched: another thread may use it meanwhile.
   void update(std::span<const ByteView> pieces);
   /// Ends the lane's message; the next piece begins another one.
   Md5Digest finish(std::size_t lane);

@@ -38,6 +38,35 @@ TEST(Digest, InTheBackgroundIsTheSame) {
   abandoned.update(all);
 }
 
+TEST(Digest, OfMessagesThatShareAThreadIsThatOfEach) {
+  SeededRandom random(11);
+  const auto thread = std::make_shared<Md5Thread>();
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::unique_ptr<BackgroundMd5>> messages;
+    std::vector<Bytes> all(1 + random.below(Md5Thread::kMostMessages));
+    for (std::size_t n = 0; n < all.size(); ++n) {
+      messages.push_back(std::make_unique<BackgroundMd5>(thread));
+    }
+    for (int piece = 0; piece < 100; ++piece) {  // some messages get more pieces than others
+      const auto to = random.below(1 + random.below(all.size()));
+      Bytes bytes(random.below(3000), static_cast<std::byte>(piece));
+      append_bytes(all[to], bytes);
+      if (piece % 2 == 0) {
+        messages[to]->update(bytes);
+      } else {
+        messages[to]->take(bytes);
+        EXPECT_TRUE(bytes.empty());
+      }
+    }
+    messages[random.below(messages.size())].reset();  // dropped in the middle
+    for (std::size_t n = 0; n < messages.size(); ++n) {
+      if (messages[n] != nullptr) {
+        EXPECT_EQ(messages[n]->finish(), md5(all[n])) << "round " << round << ", message " << n;
+      }
+    }
+  }
+}
+
 TEST(Digest, OfManyAtOnceIsThatOfEach) {
   SeededRandom random(7);
   for (int round = 0; round < 60; ++round) {
