@@ -14,6 +14,10 @@
 #include "engine/base/types.h"
 #include "engine/log/record.h"
 
+namespace verger {
+class Md5Thread;
+}
+
 namespace verger::log {
 
 inline constexpr std::int32_t kChunkHeaderSize = 128;
@@ -163,16 +167,22 @@ class ChunkScanner {
 /// finish() removes the file.
 class ChunkWriter {
  public:
-  /// Creates `directory`/`name` (which ends in ".tmp"). `hash_in_background`: a thread of its own
-  /// computes the MD5.
+  /// Creates `directory`/`name` (which ends in ".tmp"). `hasher`: computes the MD5 instead of the
+  /// calling thread.
   static Result<ChunkWriter> create(FileSystem& files, const Path& directory, std::string name,
-                                    const ChunkHeader& header, bool hash_in_background = false);
+                                    const ChunkHeader& header,
+                                    std::shared_ptr<Md5Thread> hasher = nullptr);
   ChunkWriter(ChunkWriter&&) noexcept;
   ChunkWriter& operator=(ChunkWriter&&) noexcept;
   ~ChunkWriter();
   /// Appends one framed record that keeps its log position; a posmap entry is noted.
   /// Positions must ascend. Errors: kIo, kNoSpace, kInvalidArgument (data would exceed i32).
   Result<void> append(LogPosition position, ByteView framed);
+  /// Appends whole records as they follow each other in the file of a scavenged chunk that begins
+  /// at `start`: `records` are their entries in its posmap, `framed` all their bytes. Of a
+  /// scavenged chunk only. Errors: as of append().
+  Result<void> append_copied(LogPosition start, std::span<const PosmapEntry> records,
+                             ByteView framed);
   std::int64_t data_size() const;
   /// Posmap, padding to 4096, footer with MD5, sync. The file is complete when this returns.
   struct Finished {

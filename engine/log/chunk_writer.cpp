@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "engine/base/assert.h"
 #include "engine/log/chunk.h"
 #include "engine/log/detail/chunk_output.h"
 #include "engine/log/detail/limits.h"
@@ -17,6 +18,9 @@ struct ChunkWriter::State {
   std::int64_t data_size = 0;
   std::int64_t logical_size = 0;
   bool finished = false;
+
+  /// Notes a record of `size` bytes that begins at `position` and is appended next.
+  Result<void> note(LogPosition position, std::int64_t size);
 };
 
 ChunkWriter::ChunkWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -37,7 +41,8 @@ ChunkWriter::~ChunkWriter() {
 }
 
 Result<ChunkWriter> ChunkWriter::create(FileSystem& files, const Path& directory, std::string name,
-                                        const ChunkHeader& header, bool hash_in_background) {
+                                        const ChunkHeader& header,
+                                        std::shared_ptr<Md5Thread> hasher) {
   if (!name.ends_with(".tmp")) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("{}: a chunk is written under a name that ends in .tmp", name)};
@@ -49,36 +54,50 @@ Result<ChunkWriter> ChunkWriter::create(FileSystem& files, const Path& directory
   VERGER_TRY(state->file, files.open(state->path, OpenMode::kCreateNew));
   ChunkWriter writer(std::move(state));  // removes the file should the header not go in
   State& s = *writer.state_;
-  s.output = std::make_unique<detail::ChunkOutput>(*s.file, 0, hash_in_background);
+  s.output = std::make_unique<detail::ChunkOutput>(*s.file, 0, std::move(hasher));
   VERGER_RETURN_IF_ERROR(s.output->rehash());
   VERGER_RETURN_IF_ERROR(s.output->append(encode_chunk_header(header)));
   return writer;
 }
 
-Result<void> ChunkWriter::append(LogPosition position, ByteView framed) {
-  State& s = *state_;
-  const auto local = position - s.header.start_position();
-  const auto size = static_cast<std::int64_t>(framed.size());
-  if (local < s.logical_size || position + size > s.header.end_position() ||
-      (!s.header.scavenged && local != s.data_size)) {
+Result<void> ChunkWriter::State::note(LogPosition position, std::int64_t size) {
+  const auto local = position - header.start_position();
+  if (local < logical_size || position + size > header.end_position() ||
+      (!header.scavenged && local != data_size)) {
     return Error{
         Errc::kInvalidArgument,
         fmt::format("{}: a record at log position {} cannot follow; the last one ends at {}",
-                    s.path.string(), position, s.header.start_position() + s.logical_size)};
+                    path.string(), position, header.start_position() + logical_size)};
   }
-  if (s.data_size + size > std::numeric_limits<std::int32_t>::max() - kChunkHeaderSize) {
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("{}: more than 2 GiB of records do not fit into a chunk file",
-                             s.path.string())};
+  if (data_size + size > std::numeric_limits<std::int32_t>::max() - kChunkHeaderSize) {
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("{}: more than 2 GiB of records do not fit into a chunk file", path.string())};
   }
-  VERGER_RETURN_IF_ERROR(s.output->append(framed));
-  if (s.header.scavenged) {
-    append_le(s.map, static_cast<std::int32_t>(s.data_size));
-    append_le(s.map, local);
+  if (header.scavenged) {
+    append_le(map, static_cast<std::int32_t>(data_size));
+    append_le(map, local);
   }
-  s.data_size += size;
-  s.logical_size = local + size;
+  data_size += size;
+  logical_size = local + size;
   return {};
+}
+
+Result<void> ChunkWriter::append(LogPosition position, ByteView framed) {
+  VERGER_RETURN_IF_ERROR(state_->note(position, static_cast<std::int64_t>(framed.size())));
+  return state_->output->append(framed);
+}
+
+Result<void> ChunkWriter::append_copied(LogPosition start, std::span<const PosmapEntry> records,
+                                        ByteView framed) {
+  VERGER_ASSERT(state_->header.scavenged);
+  for (std::size_t n = 0; n < records.size(); ++n) {
+    const auto begin = records[n].actual - records.front().actual;
+    const auto end = n + 1 < records.size() ? records[n + 1].actual - records.front().actual
+                                            : static_cast<std::int64_t>(framed.size());
+    VERGER_RETURN_IF_ERROR(state_->note(start + records[n].local, end - begin));
+  }
+  return state_->output->append(framed);
 }
 
 std::int64_t ChunkWriter::data_size() const { return state_->data_size; }

@@ -27,17 +27,17 @@ struct ChunkExecutor::Slot {
   std::unique_ptr<ChunkRewrite> rewrite;  ///< nullptr: idle
   double weight = 0;
   Monotonic started{};
-  Result<bool> outcome = false;
+  Result<bool> outcome = false;  ///< of the latest step: whether the new file is complete
 };
 
 ChunkExecutor::ChunkExecutor(RunContext& context, ParallelRunner& runner,
                              std::optional<std::int32_t> done_chunk)
-    : context_(context), runner_(runner) {
+    : context_(context), runner_(runner), files_(context) {
   const auto size = std::int64_t{context.parts.log.chunk_size()};
   next_ = LogPosition(done_chunk ? (std::int64_t{*done_chunk} + 1) * size : 0);
   last_end_ = done_chunk.value_or(-1);
   written_ = done_chunk;
-  for (int n = 0; n < context.options.threads; ++n) {
+  for (std::size_t n = 0; n < files_.most(); ++n) {
     slots_.push_back(std::make_unique<Slot>());
   }
   context_.progress.total = static_cast<std::uint64_t>(context_.point.position.value());
@@ -87,14 +87,10 @@ bool ChunkExecutor::executes(double weight) const {
 Result<StepOutcome> ChunkExecutor::step(Budget budget) {
   VERGER_RETURN_IF_ERROR(context_.check_stop());
   VERGER_RETURN_IF_ERROR(check_numbers());
-  for (auto& slot : slots_) {
-    if (slot->rewrite == nullptr) {
-      VERGER_RETURN_IF_ERROR(fill(*slot));
-    }
-  }
+  VERGER_RETURN_IF_ERROR(fill_slots());
   std::vector<std::function<void()>> pieces;
   for (auto& slot : slots_) {
-    if (slot->rewrite != nullptr) {
+    if (slot->rewrite != nullptr && !*slot->outcome) {
       pieces.emplace_back(
           [&slot, budget] { slot->outcome = slot->rewrite->step(budget.units, *slot->reader); });
     }
@@ -105,19 +101,7 @@ Result<StepOutcome> ChunkExecutor::step(Budget budget) {
     return StepOutcome{StepOutcome::Kind::kDone, {}};
   }
   runner_.run(pieces);
-  for (auto& slot : slots_) {
-    if (slot->rewrite == nullptr) {
-      continue;
-    }
-    if (!slot->outcome) {
-      const auto& error = slot->outcome.error();
-      const auto file = slot->rewrite->source().path().string();
-      return error.message.starts_with(file) ? error : error.within(file);
-    }
-    if (*slot->outcome) {
-      VERGER_RETURN_IF_ERROR(finish(*slot));
-    }
-  }
+  VERGER_RETURN_IF_ERROR(finish_slots());
   VERGER_TRY(const bool grown, write_checkpoint());
   if (grown && context_.options.threads == 1) {
     if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
@@ -125,6 +109,41 @@ Result<StepOutcome> ChunkExecutor::step(Budget budget) {
     }
   }
   return StepOutcome{};
+}
+
+Result<void> ChunkExecutor::fill_slots() {
+  auto busy = static_cast<std::size_t>(
+      std::ranges::count_if(slots_, [](const auto& slot) { return slot->rewrite != nullptr; }));
+  for (auto& slot : slots_) {
+    if (slot->rewrite == nullptr && next_ < context_.point.position && files_.allows(busy)) {
+      VERGER_RETURN_IF_ERROR(fill(*slot));
+      ++busy;
+    }
+  }
+  return {};
+}
+
+Result<void> ChunkExecutor::finish_slots() {
+  for (const auto& slot : slots_) {
+    if (slot->rewrite != nullptr && !slot->outcome) {
+      const auto& error = slot->outcome.error();
+      const auto file = slot->rewrite->source().path().string();
+      return error.message.starts_with(file) ? error : error.within(file);
+    }
+  }
+  for (;;) {
+    Slot* first = nullptr;
+    for (const auto& slot : slots_) {
+      if (slot->rewrite != nullptr && (first == nullptr || slot->rewrite->source().start() <
+                                                               first->rewrite->source().start())) {
+        first = slot.get();
+      }
+    }
+    if (first == nullptr || !*first->outcome) {
+      return {};
+    }
+    VERGER_RETURN_IF_ERROR(finish(*first));
+  }
 }
 
 Result<void> ChunkExecutor::fill(Slot& slot) {
@@ -155,8 +174,8 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
       const bool unchecked = context_.is_unchecked(*chunk);
       VERGER_TRY(slot.rewrite,
                  ChunkRewrite::start(context_.parts.files, context_.parts.log, std::move(chunk),
-                                     names, context_.rules(), context_.parts.out,
-                                     context_.options.hash_in_background));
+                                     names, context_.rules(), context_.parts.out, files_.hasher()));
+      slot.outcome = false;
       if (unchecked) {
         slot.rewrite->compare_checksum(context_.options.hash_in_background);
       }
@@ -186,7 +205,7 @@ Result<void> ChunkExecutor::finish(Slot& slot) {
   event.space_saved =
       static_cast<std::int64_t>(source.file_size()) - static_cast<std::int64_t>(finished.file_size);
   VERGER_TRY(const auto chunk, context_.parts.log.switch_in_chunk(finished.path));
-  context_.note_sound(*chunk);
+  context_.note_own(*chunk);
   VERGER_FAILPOINT("scavenge.execute.after-switch");
   VERGER_RETURN_IF_ERROR(context_.state.reset_weights(event.start, event.end));
   VERGER_FAILPOINT("scavenge.execute.after-weight-reset");

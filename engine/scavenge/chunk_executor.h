@@ -6,15 +6,15 @@
 
 #include "engine/scavenge/chunk_rewrite.h"
 #include "engine/scavenge/context.h"
+#include "engine/scavenge/files_at_once.h"
 #include "engine/scavenge/parallel_runner.h"
 
 namespace verger::scavenge {
 
-/// Rewrites every physical chunk before the scavenge point whose weight exceeds the threshold, up
-/// to `threads` of them side by side. A step runs a slice of each and then, in the stepping thread,
-/// switches in what is finished.
-/// A crash after a switch and before the reset of the weights makes the chunk be executed again,
-/// with the same result.
+/// Rewrites every physical chunk before the scavenge point whose weight exceeds the threshold,
+/// several of them side by side (FilesAtOnce). A step runs a slice of each and then, in the
+/// stepping thread, switches in what is finished, in the order of the log. A crash after a switch
+/// and before the reset of the weights makes the chunk be executed again, with the same result.
 class ChunkExecutor final : public StageTask {
  public:
   ChunkExecutor(RunContext& context, ParallelRunner& runner,
@@ -29,14 +29,19 @@ class ChunkExecutor final : public StageTask {
   [[nodiscard]] bool executes(double weight) const;
   /// Ends the run before any chunk has changed where the server fails in the middle of it.
   Result<void> check_numbers();
+  /// Gives idle slots the next chunks.
+  Result<void> fill_slots();
   /// Gives the slot the next chunk that is to be executed; skips others.
   Result<void> fill(Slot& slot);
+  /// Switches in what is complete, unless an earlier chunk is still under way.
+  Result<void> finish_slots();
   Result<void> finish(Slot& slot);
   /// Writes how far all chunks are done; true when that has grown.
   Result<bool> write_checkpoint();
 
   RunContext& context_;
   ParallelRunner& runner_;
+  FilesAtOnce files_;
   std::unique_ptr<SharedLimits> limits_;
   std::vector<std::unique_ptr<Slot>> slots_;
   LogPosition next_;

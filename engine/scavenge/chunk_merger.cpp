@@ -13,75 +13,131 @@ namespace verger::scavenge {
 namespace {
 
 constexpr std::size_t kRecordsOfMergeAtOnce = 64;
+constexpr std::size_t kBytesOfMergeAtOnce = std::size_t{256} << 10U;
 
 }  // namespace
 
 /// One group on its way into one file. Its step() is independent of other merges.
 struct ChunkMerger::Merge {
-  /// `unchecked[n]`: the n-th source is to be compared with its checksum.
-  Merge(Group chunks, std::vector<bool> unchecked, log::ChunkWriter output, bool hash_in_background,
-        Monotonic now)
-      : group(std::move(chunks)),
+  struct Source {
+    std::shared_ptr<const log::Chunk> chunk;
+    bool unchecked = false;  ///< it is to be compared with its checksum
+    bool own = false;        ///< this run has written it
+  };
+  Merge(std::vector<Source> chunks, log::ChunkWriter output, bool hash_in_background, Monotonic now)
+      : sources(std::move(chunks)),
         started(now),
-        unchecked_(std::move(unchecked)),
         writer_(std::move(output)),
         hash_in_background_(hash_in_background) {}
 
   /// Continues for about `records` records, or some megabytes; true once the file is complete.
   Result<bool> step(std::uint32_t records);
+  [[nodiscard]] const log::Chunk& first() const { return *sources.front().chunk; }
+  [[nodiscard]] const log::Chunk& last() const { return *sources.back().chunk; }
 
-  Group group;
+  std::vector<Source> sources;
   Monotonic started;
   Result<bool> outcome = false;  ///< of the latest step
   std::optional<log::ChunkWriter::Finished> finished;
 
  private:
-  std::vector<bool> unchecked_;
+  /// How much one call has copied; no records: the source has ended.
+  struct Copied {
+    std::size_t records = 0;
+    std::size_t bytes = 0;
+  };
+  Result<void> open_source();
+  /// Reads record by record.
+  Result<Copied> copy_records(std::size_t most);
+  /// The same of a chunk of which it is known what is in it: its bytes, as they are.
+  Result<Copied> copy_bytes(std::size_t most);
+
   log::ChunkWriter writer_;
   bool hash_in_background_;
-  std::optional<log::ChunkScanner> scanner_;
-  std::optional<log::ChunkChecksum> checksum_;  ///< of the source
-  std::size_t source_ = 0;
+  std::size_t source_ = 0;                               ///< of the next one
+  std::optional<log::ChunkScanner> scanner_;             ///< of the current one
+  std::optional<log::ChunkChecksum> checksum_;           ///< of the current one
+  std::optional<std::vector<log::PosmapEntry>> posmap_;  ///< of the current one, if it is our own
+  std::size_t copied_ = 0;                               ///< entries of it
+  Bytes bytes_;
 };
+
+Result<void> ChunkMerger::Merge::open_source() {
+  const auto& [chunk, unchecked, own] = sources[source_++];
+  if (own) {
+    copied_ = 0;
+    VERGER_TRY(posmap_, chunk->posmap());
+    return {};
+  }
+  VERGER_TRY(scanner_, log::ChunkScanner::open(chunk, chunk->start_position()));
+  if (unchecked) {
+    checksum_.emplace(chunk, hash_in_background_);
+  }
+  return {};
+}
 
 Result<bool> ChunkMerger::Merge::step(std::uint32_t records) {
   std::size_t bytes = 0;
-  for (std::uint32_t n = 0; n < records && bytes < kMostCopiedAtOnce; ++n) {
-    if (!scanner_) {
-      if (source_ == group.size()) {
+  for (std::size_t n = 0; n < records && bytes < kMostCopiedAtOnce;) {
+    if (!scanner_ && !posmap_) {
+      if (source_ == sources.size()) {
         VERGER_TRY(finished, writer_.finish());
         return true;
       }
-      const auto& chunk = group[source_];
-      VERGER_TRY(scanner_, log::ChunkScanner::open(chunk, chunk->start_position()));
-      if (unchecked_[source_++]) {
-        checksum_.emplace(chunk, hash_in_background_);
-      }
+      VERGER_RETURN_IF_ERROR(open_source());
     }
-    VERGER_TRY(const auto batch,
-               scanner_->next_batch(std::min<std::size_t>(kRecordsOfMergeAtOnce, records - n)));
-    if (batch.empty()) {
+    VERGER_TRY(const auto copied, posmap_ ? copy_bytes(records - n) : copy_records(records - n));
+    if (copied.records == 0) {
       if (checksum_) {
         VERGER_RETURN_IF_ERROR(checksum_->finish());
         checksum_.reset();
       }
       scanner_.reset();
-      continue;
+      posmap_.reset();
     }
-    for (const auto& record : batch) {
-      bytes += record.framed.size();
-      if (checksum_) {
-        VERGER_RETURN_IF_ERROR(checksum_->add(record));
-      }
-      VERGER_RETURN_IF_ERROR(writer_.append(record.position(), record.framed));
-    }
-    n += static_cast<std::uint32_t>(batch.size()) - 1;
+    n += std::max<std::size_t>(copied.records, 1);
+    bytes += copied.bytes;
   }
   return false;
 }
 
+Result<ChunkMerger::Merge::Copied> ChunkMerger::Merge::copy_records(std::size_t most) {
+  VERGER_TRY(const auto batch, scanner_->next_batch(std::min(kRecordsOfMergeAtOnce, most)));
+  Copied copied{.records = batch.size()};
+  for (const auto& record : batch) {
+    copied.bytes += record.framed.size();
+    if (checksum_) {
+      VERGER_RETURN_IF_ERROR(checksum_->add(record));
+    }
+    VERGER_RETURN_IF_ERROR(writer_.append(record.position(), record.framed));
+  }
+  return copied;
+}
+
+Result<ChunkMerger::Merge::Copied> ChunkMerger::Merge::copy_bytes(std::size_t most) {
+  const auto& chunk = *sources[source_ - 1].chunk;
+  const auto left = std::span(*posmap_).subspan(copied_);
+  if (left.empty()) {
+    return Copied{};
+  }
+  const auto begin = left.front().actual;
+  Copied copied;
+  while (copied.records < std::min(most, left.size()) && copied.bytes < kBytesOfMergeAtOnce) {
+    ++copied.records;
+    const auto end = copied.records < left.size() ? left[copied.records].actual : chunk.data_size();
+    copied.bytes = static_cast<std::size_t>(end - begin);
+  }
+  bytes_.resize(copied.bytes);
+  VERGER_RETURN_IF_ERROR(
+      chunk.read_raw(static_cast<std::uint64_t>(log::kChunkHeaderSize + begin), bytes_));
+  VERGER_RETURN_IF_ERROR(
+      writer_.append_copied(chunk.start_position(), left.first(copied.records), bytes_));
+  copied_ += copied.records;
+  return copied;
+}
+
 ChunkMerger::ChunkMerger(RunContext& context, ParallelRunner& runner)
-    : context_(context), runner_(runner) {
+    : context_(context), runner_(runner), files_(context) {
   context_.progress.total = static_cast<std::uint64_t>(context_.parts.log.end().value());
 }
 
@@ -98,8 +154,7 @@ Result<StepOutcome> ChunkMerger::step(Budget budget) {
   if (!context_.options.merge_chunks) {
     return StepOutcome{StepOutcome::Kind::kDone, {}};
   }
-  const auto most = static_cast<std::size_t>(context_.options.threads);
-  if (!merges_.empty() && (merges_.size() >= most || pass_ended_)) {
+  if (!merges_.empty() && (pass_ended_ || !files_.allows(merges_.size()))) {
     VERGER_RETURN_IF_ERROR(copy(budget.units));
     return StepOutcome{};
   }
@@ -159,20 +214,22 @@ void ChunkMerger::start_merge(Group group) {
       scavenged_header(parts.log, group.front()->start(), group.back()->end(), parts.random.uuid());
   auto writer = log::ChunkWriter::create(parts.files, parts.log.directory(),
                                          parts.random.uuid().to_string() + ".merge.scavenge.tmp",
-                                         header, context_.options.hash_in_background);
+                                         header, files_.hasher());
   if (!writer) {
     // Like the server: a line in the log, no event.
     parts.out.error(fmt::format("SCAVENGING: cannot merge chunks {}-{}: {}", header.start,
                                 header.end, writer.error().message));
     return;
   }
-  std::vector<bool> unchecked;
-  unchecked.reserve(group.size());
-  for (const auto& chunk : group) {
-    unchecked.push_back(context_.is_unchecked(*chunk));
+  std::vector<Merge::Source> sources;
+  sources.reserve(group.size());
+  for (auto& chunk : group) {
+    const bool unchecked = context_.is_unchecked(*chunk);
+    const bool own = context_.is_own(*chunk);
+    sources.push_back({.chunk = std::move(chunk), .unchecked = unchecked, .own = own});
   }
-  merges_.push_back(std::make_unique<Merge>(std::move(group), std::move(unchecked),
-                                            *std::move(writer), context_.options.hash_in_background,
+  merges_.push_back(std::make_unique<Merge>(std::move(sources), *std::move(writer),
+                                            context_.options.hash_in_background,
                                             parts.clock.monotonic()));
 }
 
@@ -202,16 +259,16 @@ Result<void> ChunkMerger::copy(std::uint32_t records) {
 
 Result<void> ChunkMerger::finish(Merge& merge) {
   ChunksMerged event;
-  event.start = merge.group.front()->start().value();
-  event.end = merge.group.back()->end().value();
+  event.start = merge.first().start().value();
+  event.end = merge.last().end().value();
   event.merged = true;
-  for (const auto& chunk : merge.group) {
-    event.space_saved += static_cast<std::int64_t>(chunk->file_size());
+  for (const auto& source : merge.sources) {
+    event.space_saved += static_cast<std::int64_t>(source.chunk->file_size());
   }
   event.space_saved -= static_cast<std::int64_t>(merge.finished->file_size);
   // Whether the new file is in place is not known after an error here: that ends the run.
   VERGER_TRY(const auto chunk, context_.parts.log.switch_in_chunk(merge.finished->path));
-  context_.note_sound(*chunk);
+  context_.note_own(*chunk);
   VERGER_FAILPOINT("scavenge.merge.after-switch");
   event.time_taken = (context_.parts.clock.monotonic() - merge.started).count() / 100;
   merged_in_pass_ = true;
@@ -224,8 +281,8 @@ Result<void> ChunkMerger::finish(Merge& merge) {
 
 void ChunkMerger::report_failure(const Merge& merge, const Error& error) {
   ChunksMerged event;
-  event.start = merge.group.front()->start().value();
-  event.end = merge.group.back()->end().value();
+  event.start = merge.first().start().value();
+  event.end = merge.last().end().value();
   event.time_taken = (context_.parts.clock.monotonic() - merge.started).count() / 100;
   event.error = error.message;
   context_.parts.out.warning(fmt::format("SCAVENGING: chunks {}-{} were not merged: {}",

@@ -6,14 +6,15 @@
 
 #include "engine/log/chunk.h"
 #include "engine/scavenge/context.h"
+#include "engine/scavenge/files_at_once.h"
 #include "engine/scavenge/parallel_runner.h"
 
 namespace verger::scavenge {
 
 /// Merges neighbouring completed chunks whose records are committed and fit into one chunk, from
-/// the first chunk of the log on, until a whole pass merges nothing; up to `threads` groups of a
-/// pass side by side. A step copies a slice of each and then, in the stepping thread, switches in
-/// what is finished. A group that cannot be written is reported and left as it is; the run
+/// the first chunk of the log on, until a whole pass merges nothing; several groups of a pass side
+/// by side (FilesAtOnce). A step copies a slice of each and then, in the stepping thread, switches
+/// in what is finished. A group that cannot be written is reported and left as it is; the run
 /// continues.
 class ChunkMerger final : public StageTask {
  public:
@@ -35,6 +36,7 @@ class ChunkMerger final : public StageTask {
 
   RunContext& context_;
   ParallelRunner& runner_;
+  FilesAtOnce files_;
   LogPosition next_;
   Group group_;
   std::int64_t group_size_ = 0;

@@ -83,15 +83,13 @@ ChunkRewrite::ChunkRewrite(std::shared_ptr<const log::Chunk> chunk, log::ChunkSc
       rules_(rules),
       out_(&out) {}
 
-Result<std::unique_ptr<ChunkRewrite>> ChunkRewrite::start(FileSystem& files,
-                                                          const log::TransactionLog& log,
-                                                          std::shared_ptr<const log::Chunk> chunk,
-                                                          const Names& names, const RunRules& rules,
-                                                          Log& out, bool hash_in_background) {
+Result<std::unique_ptr<ChunkRewrite>> ChunkRewrite::start(
+    FileSystem& files, const log::TransactionLog& log, std::shared_ptr<const log::Chunk> chunk,
+    const Names& names, const RunRules& rules, Log& out, std::shared_ptr<Md5Thread> hasher) {
   VERGER_TRY(auto scanner, log::ChunkScanner::open(chunk, chunk->start_position()));
   const auto header = scavenged_header(log, chunk->start(), chunk->end(), names.chunk_id);
   VERGER_TRY(auto writer, log::ChunkWriter::create(files, log.directory(), names.temporary, header,
-                                                   hash_in_background));
+                                                   std::move(hasher)));
   return std::unique_ptr<ChunkRewrite>(
       new ChunkRewrite(std::move(chunk), std::move(scanner), std::move(writer), rules, out));
 }

@@ -67,11 +67,12 @@ class ChunkRewrite {
     std::string temporary;  ///< file name in the log's directory, ends in ".tmp"
     Uuid chunk_id;
   };
+  /// `hasher`: as of ChunkWriter::create.
   static Result<std::unique_ptr<ChunkRewrite>> start(FileSystem& files,
                                                      const log::TransactionLog& log,
                                                      std::shared_ptr<const log::Chunk> chunk,
                                                      const Names& names, const RunRules& rules,
-                                                     Log& out, bool hash_in_background);
+                                                     Log& out, std::shared_ptr<Md5Thread> hasher);
   /// The source is compared with its checksum before the new file is complete.
   void compare_checksum(bool in_background) { checksum_.emplace(source_, in_background); }
 
@@ -106,7 +107,7 @@ class ChunkRewrite {
 Error without_number(std::string_view stream, LogPosition position, EventNumber number);
 
 /// Bytes of records after which a step ends: a stop is never far away.
-inline constexpr std::size_t kMostCopiedAtOnce = std::size_t{16} << 20U;
+inline constexpr std::size_t kMostCopiedAtOnce = std::size_t{2} << 20U;
 
 /// The header of a new scavenged chunk for [start, end].
 log::ChunkHeader scavenged_header(const log::TransactionLog& log, ChunkNumber start,

@@ -56,6 +56,9 @@ struct RunContext {
   /// Files whose checksums this run has compared, or computed: chunks by name, tables by path.
   std::set<std::string> sound_files = {};
 
+  /// Chunk files that this run has written, by name.
+  std::set<std::string> own_files = {};
+
   [[nodiscard]] RunRules rules() const {
     return {point.position, point.effective_now, options.unsafe_ignore_hard_delete};
   }
@@ -75,6 +78,14 @@ struct RunContext {
            !sound_files.contains(chunk.path().filename().string());
   }
   void note_sound(const log::Chunk& chunk) { sound_files.insert(chunk.path().filename().string()); }
+  /// Notes a chunk file that this run has written and switched in.
+  void note_own(const log::Chunk& chunk) {
+    note_sound(chunk);
+    own_files.insert(chunk.path().filename().string());
+  }
+  [[nodiscard]] bool is_own(const log::Chunk& chunk) const {
+    return own_files.contains(chunk.path().filename().string());
+  }
   /// Compares an index table with its checksum; all of them. Errors: kCorruption, kIo, kCancelled.
   Result<void> check_table(const index::PTable& table) {
     const auto name = table.path().string();

@@ -25,7 +25,7 @@ ActiveChunk::ActiveChunk(FileSystem& files, std::shared_ptr<Chunk> chunk,
       chunk_(std::move(chunk)),
       file_(std::move(file)),
       output_(*file_, static_cast<std::uint64_t>(kChunkHeaderSize + chunk_->data_size()),
-              hash_in_background) {}
+              hash_in_background ? std::make_shared<Md5Thread>() : nullptr) {}
 
 Result<ActiveChunk> ActiveChunk::open(FileSystem& files, std::shared_ptr<Chunk> chunk,
                                       bool hash_in_background) {

@@ -16,7 +16,7 @@ class ActiveChunk {
  public:
   /// Opens an existing one for appending behind chunk->data_size(). A chunk of format 2 becomes one
   /// of format 3, as the server has it. What was written before is hashed at the first append.
-  /// `hash_in_background`: as ChunkOutput has it.
+  /// `hash_in_background`: a thread of its own hashes what is written.
   static Result<ActiveChunk> open(FileSystem& files, std::shared_ptr<Chunk> chunk,
                                   bool hash_in_background);
   /// Creates "chunk-NNNNNN.000000", preallocated and durable. `header` describes one chunk.

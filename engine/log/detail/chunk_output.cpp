@@ -14,7 +14,7 @@ constexpr std::uint64_t kWritebackSize = std::uint64_t{8} << 20U;
 
 Result<void> ChunkOutput::rehash() {
   hash_ = Md5();
-  background_ = hash_in_background_ ? std::make_unique<BackgroundMd5>() : nullptr;
+  background_ = hasher_ ? std::make_unique<BackgroundMd5>(hasher_) : nullptr;
   Bytes part(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferSize, written_)));
   for (std::uint64_t at = 0; at < written_;) {
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(part.size(), written_ - at));

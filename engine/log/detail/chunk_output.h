@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "engine/base/background_md5.h"
 #include "engine/base/digest.h"
@@ -16,12 +17,9 @@ namespace verger::log::detail {
 class ChunkOutput {
  public:
   /// Continues at `offset`; what lies before is hashed by `rehash`, unless offset is 0.
-  /// With `hash_in_background` a thread of its own hashes, from the first append to complete().
-  ChunkOutput(File& file, std::uint64_t offset, bool hash_in_background = false)
-      : file_(&file),
-        written_(offset),
-        on_its_way_(offset),
-        hash_in_background_(hash_in_background) {}
+  /// With `hasher` that thread hashes, from the first append to complete().
+  ChunkOutput(File& file, std::uint64_t offset, std::shared_ptr<Md5Thread> hasher = nullptr)
+      : file_(&file), written_(offset), on_its_way_(offset), hasher_(std::move(hasher)) {}
 
   /// Reads the file from 0 to where writing continues.
   Result<void> rehash();
@@ -48,7 +46,7 @@ class ChunkOutput {
   std::uint64_t on_its_way_;  ///< up to here writing to the disk has begun
   Bytes buffer_;
   Md5 hash_;
-  bool hash_in_background_;
+  std::shared_ptr<Md5Thread> hasher_;
   std::unique_ptr<BackgroundMd5> background_;  ///< hashes instead of hash_
 };
 

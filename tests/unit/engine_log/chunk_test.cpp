@@ -99,6 +99,18 @@ TEST(ChunkWriter, AMergedChunkHasTheMapAndMd5OfTheExample) {
   EXPECT_EQ(to_hex(finished.footer.md5), "213a5ba65553daf7bfe22470ff5f835b");
 
   const auto chunk = value(Chunk::open_completed(files, finished.path));
+  const auto posmap = value(chunk->posmap());
+  const auto data = ByteView(file).subspan(kChunkHeaderSize, 2 * second.size());
+  auto copy = value(ChunkWriter::create(files, "/", "b.tmp", header));
+  ok(copy.append_copied(LogPosition(0), posmap, data));
+  EXPECT_EQ(copy.append_copied(LogPosition(0), posmap, data).error().code, Errc::kInvalidArgument)
+      << "it would not follow";
+  auto in_pieces = value(ChunkWriter::create(files, "/", "c.tmp", header));
+  ok(in_pieces.append_copied(LogPosition(0), std::span(posmap).first(1),
+                             data.first(second.size())));
+  ok(in_pieces.append_copied(LogPosition(0), std::span(posmap).last(1), data.last(second.size())));
+  EXPECT_EQ(value(read_file(files, value(in_pieces.finish()).path)), file);
+
   Bytes buffer;
   EXPECT_EQ(value(chunk->read(position, buffer)).file_offset, 240U);
   EXPECT_EQ(chunk->read(LogPosition(112), buffer).error().code, Errc::kNotFound);

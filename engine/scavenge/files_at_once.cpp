@@ -1,0 +1,35 @@
+#include "engine/scavenge/files_at_once.h"
+
+#include <algorithm>
+
+namespace verger::scavenge {
+namespace {
+
+constexpr std::size_t kFilesHashedTogether = 4;
+/// Chunks for which there is room on the disk, where more files than threads are written.
+constexpr std::uint64_t kAmpleRoom = 16;
+
+}  // namespace
+
+FilesAtOnce::FilesAtOnce(const RunContext& context)
+    : context_(context),
+      threads_(static_cast<std::size_t>(context.options.threads)),
+      most_(threads_),
+      hasher_(context.options.hash_in_background ? std::make_shared<Md5Thread>() : nullptr) {
+  // With a throttle a chunk at a time is written, so that rests are short and come often.
+  if (hasher_ != nullptr && context.options.throttle_percent == 100) {
+    most_ = std::max(threads_, kFilesHashedTogether);
+  }
+}
+
+bool FilesAtOnce::allows(std::size_t others) const {
+  if (others < threads_) {
+    return true;
+  }
+  const auto& log = context_.parts.log;
+  const auto space = context_.parts.files.space(log.directory());
+  return others < most_ && space &&
+         space->available >= kAmpleRoom * static_cast<std::uint64_t>(log.chunk_size());
+}
+
+}  // namespace verger::scavenge
