@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <utility>
 
+#include "engine/streams/detail/hashed_records.h"
 #include "engine/streams/detail/readable_digest.h"
 #include "engine/streams/detail/stream_reader.h"
 #include "engine/streams/event_store.h"
@@ -10,6 +12,8 @@ namespace {
 
 /// So that a step ends soon where records are large: stopping the job waits for it.
 constexpr std::uint64_t kBytesOfStep = 4U << 20U;
+/// Of records that are hashed at once.
+constexpr std::size_t kBytesHashedAtOnce = std::size_t{512} << 10U;
 
 }  // namespace
 
@@ -22,7 +26,9 @@ struct DigestJob::State {
   std::optional<detail::ReadableDigest> readable;
   log::LogCursor cursor;
   Phase phase = Phase::kLog;
-  Sha256 chunk_hash;
+  detail::RecordHashing hashing;
+  std::unique_ptr<detail::HashedRecords> records = hashing.make();  ///< read, not hashed yet
+  std::int32_t chunk = 0;                                           ///< whose records are read
   DatabaseDigest digest;
   LogPosition at{0};
 
@@ -31,7 +37,8 @@ struct DigestJob::State {
         end(std::min(end_in, database.committed())),
         // The reader only looks up positions here, for which it needs no time.
         reader(log, database.stream_index(), system_clock()),
-        cursor(log, LogPosition(0), end) {
+        cursor(log, LogPosition(0), end),
+        hashing(options.hash_in_background) {
     if (options.readable) {
       readable.emplace(options, now, [this](LogPosition of_stream, EventNumber number) {
         return locate(of_stream, number);
@@ -54,49 +61,79 @@ struct DigestJob::State {
     return event ? std::optional(event->prepare_position) : std::nullopt;
   }
 
-  /// Ends chunks until `chunk` is the current one.
-  void advance_to(std::int32_t chunk) {
-    while (std::ssize(digest.chunks) < chunk) {
-      digest.chunks.push_back(chunk_hash.finish());
-      chunk_hash = Sha256();
+  /// Ends chunks until `next` is the current one.
+  void advance_to(std::int32_t next) {
+    for (; chunk < next; ++chunk) {
+      records->chunk_ends.push_back(records->log.size());
     }
   }
 
-  void hash(const log::LogRecord& record) {
+  Result<void> hash(const log::LogRecord& record) {
     advance_to(log.chunk_of(record.position()).value());
     const auto payload =
         record.framed.subspan(sizeof(std::uint32_t), record.framed.size() - log::kFramingSize);
-    std::array<std::byte, 12> head{};
-    store_le(head.data(), record.position().value());
-    store_le(head.data() + 8, static_cast<std::uint32_t>(payload.size()));
-    chunk_hash.update(head);
-    chunk_hash.update(payload);
+    append_le(records->log, record.position().value());
+    append_le(records->log, static_cast<std::uint32_t>(payload.size()));
+    append_bytes(records->log, payload);
     ++digest.records;
+    return give_if_many();
   }
 
-  void finish_logical() {
+  /// Takes what is hashed; with `all` waits for all of it.
+  Result<void> take_hashed(bool all) {
+    while (auto hashed = hashing.take(all)) {
+      digest.chunks.insert(digest.chunks.end(), hashed->chunks.begin(), hashed->chunks.end());
+      if (readable) {
+        VERGER_RETURN_IF_ERROR(readable->add(hashed->events));
+      }
+      hashing.recycle(std::move(hashed));
+    }
+    return {};
+  }
+
+  Result<void> give_records() {
+    hashing.give(std::exchange(records, nullptr));
+    VERGER_RETURN_IF_ERROR(take_hashed(false));
+    records = hashing.make();
+    return {};
+  }
+
+  Result<void> give_if_many() {
+    const bool many = records->log.size() + records->messages.size() >= kBytesHashedAtOnce;
+    return many ? give_records() : Result<void>();
+  }
+
+  Result<void> finish_logical() {
     if (end.value() > 0) {
       advance_to(log.chunk_of(LogPosition(end.value() - 1)).value() + 1);
     }
+    VERGER_RETURN_IF_ERROR(give_records());
+    VERGER_RETURN_IF_ERROR(take_hashed(true));
     Sha256 all;
-    for (const auto& chunk : digest.chunks) {
-      all.update(chunk);
+    for (const auto& of_chunk : digest.chunks) {
+      all.update(of_chunk);
     }
     digest.logical = all.finish();
+    return {};
   }
 
-  /// Shows the record's events to the readable digest.
+  Result<void> describe(const log::Prepare& prepare, EventNumber number) {
+    records->events.push_back(readable->describe(prepare, number, records->messages));
+    return give_if_many();
+  }
+
+  /// Describes the record's events for the readable digest.
   Result<void> look(const log::LogRecord& record) {
     if (const auto* prepare = record.prepare()) {
       const bool event =
           prepare->has(log::prepare_flags::kIsCommitted) && detail::carries_event(*prepare);
-      return event ? readable->add(*prepare, prepare->event_number()) : Result<void>();
+      return event ? describe(*prepare, prepare->event_number()) : Result<void>();
     }
     if (const auto* commit = std::get_if<log::Commit>(&record.record)) {
       Result<void> outcome;
       VERGER_RETURN_IF_ERROR(
           detail::visit_transaction(log, *commit, [&](const log::Prepare& prepare) {
-            outcome = readable->add(prepare, detail::number_by_commit(*commit, prepare));
+            outcome = describe(prepare, detail::number_by_commit(*commit, prepare));
             return outcome.has_value();
           }));
       return outcome;
@@ -105,10 +142,11 @@ struct DigestJob::State {
   }
 
   /// The log has been read.
-  void end_log() {
-    finish_logical();
+  Result<void> end_log() {
+    VERGER_RETURN_IF_ERROR(finish_logical());
     at = end;
     phase = readable ? Phase::kSettling : Phase::kDone;
+    return {};
   }
 
   Result<void> settle() {
@@ -141,12 +179,12 @@ Result<StepOutcome> DigestJob::step(Budget budget) {
   for (std::uint32_t unit = 0; unit < std::max(budget.units, 1U) && bytes < kBytesOfStep; ++unit) {
     VERGER_TRY(const auto record, state.cursor.next());
     if (!record) {
-      state.end_log();
+      VERGER_RETURN_IF_ERROR(state.end_log());
       return outcome();
     }
     bytes += record->framed.size();
     state.at = record->next;
-    state.hash(*record);
+    VERGER_RETURN_IF_ERROR(state.hash(*record));
     if (state.readable) {
       VERGER_RETURN_IF_ERROR(state.look(*record));
     }

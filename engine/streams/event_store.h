@@ -222,6 +222,8 @@ struct DigestOptions {
   FileSystem* files = nullptr;
   Path temporary_directory{};
   std::uint64_t keep_free = 256ULL << 20U;  ///< bytes, where the temporary file is
+  /// A thread of its own hashes what was read.
+  bool hash_in_background = false;
 };
 
 /// Computes the digest up to `end` (exclusive) as a Job, in one pass over the log; the result is

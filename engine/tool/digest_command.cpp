@@ -56,6 +56,7 @@ Result<int> run(ToolContext& tool, const DigestOptions& options) {
   with.readable = !options.logical_only;
   with.files = &tool.files;
   with.temporary_directory = options.temporary;
+  with.hash_in_background = true;
   streams::DigestJob job(*database, scope.end, scope.now, with);
   Progress progress(tool, "digest", static_cast<std::uint64_t>(job.end().value()));
   for (;;) {

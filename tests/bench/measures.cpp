@@ -332,6 +332,7 @@ Result<json> digest(const Path& directory) {
   streams::DigestOptions options;
   options.files = &posix_file_system();
   options.temporary_directory = directory;
+  options.hash_in_background = true;  // as verger-db does
   streams::DigestJob job(*database, points.back().position, points.back().effective_now, options);
   for (;;) {
     VERGER_TRY(const auto step, job.step(Budget{}));
@@ -367,6 +368,13 @@ Result<json> digest_streams(const Path& directory, std::int64_t streams) {
   prepare.flags = log::prepare_flags::kIsCommitted | log::prepare_flags::kIsJson;
   prepare.type = "event";
   const std::string data(100, 'x');
+  Bytes message;
+  const auto add = [&](EventNumber number) {
+    message.clear();
+    auto event = digest.describe(prepare, number, message);
+    event.kept.digest = sha256(message);
+    return digest.add(std::span(&event, 1));
+  };
   for (std::int64_t i = 0; i < streams; ++i) {
     const auto name = fmt::format("stream-{:012}", i);
     const auto about = "$$" + name;
@@ -374,13 +382,13 @@ Result<json> digest_streams(const Path& directory, std::int64_t streams) {
     prepare.timestamp = Ticks(kUnixEpoch.value() + i * 1'000);
     prepare.stream = name;
     prepare.data = as_bytes(data);
-    VERGER_RETURN_IF_ERROR(digest.add(prepare, EventNumber(0)));
+    VERGER_RETURN_IF_ERROR(add(EventNumber(0)));
     if (i % 20 == 0) {
       prepare.stream = about;
       prepare.data = as_bytes(R"({"$tb":1})");
-      VERGER_RETURN_IF_ERROR(digest.add(prepare, EventNumber(0)));
+      VERGER_RETURN_IF_ERROR(add(EventNumber(0)));
     } else if (i % 50 == 1) {
-      VERGER_RETURN_IF_ERROR(digest.add(prepare, kDeletedStream));
+      VERGER_RETURN_IF_ERROR(add(kDeletedStream));
     }
   }
   for (bool done = false; !done;) {

@@ -10,21 +10,39 @@ constexpr std::size_t kSegmentSize = 1U << 20U;
 constexpr std::byte kSameStream{1};
 constexpr std::byte kMetadata{2};
 
-void append_varint(Bytes& out, std::uint64_t value) {
-  while (value >= 0x80) {
-    out.push_back(static_cast<std::byte>(value | 0x80));
-    value >>= 7U;
+/// Writes small events into memory of its own, which is appended as a whole.
+class EventWriter {
+ public:
+  void byte(std::byte value) { bytes_[size_++] = value; }
+  void varint(std::uint64_t value) {
+    while (value >= 0x80) {
+      byte(static_cast<std::byte>(value | 0x80));
+      value >>= 7U;
+    }
+    byte(static_cast<std::byte>(value));
   }
-  out.push_back(static_cast<std::byte>(value));
-}
+  /// Small where the value is near zero, of either sign.
+  void number(std::int64_t value) {
+    const auto bits = static_cast<std::uint64_t>(value);
+    varint((bits << 1U) ^ (value < 0 ? ~std::uint64_t{0} : 0));
+  }
+  template <std::size_t kSize>
+  void bytes(const std::array<std::byte, kSize>& value) {
+    std::ranges::copy(value, bytes_.begin() + static_cast<std::ptrdiff_t>(size_));
+    size_ += kSize;
+  }
+  void append_to(Bytes& out) {
+    append_bytes(out, ByteView(bytes_).first(size_));
+    size_ = 0;
+  }
 
-/// Small where the value is near zero, of either sign.
-void append_signed(Bytes& out, std::int64_t value) {
-  const auto bits = static_cast<std::uint64_t>(value);
-  append_varint(out, (bits << 1U) ^ (value < 0 ? ~std::uint64_t{0} : 0));
-}
+ private:
+  /// Flags, stream, three numbers of at most 10 bytes, digest, and one more number.
+  std::array<std::byte, 1 + 16 + 3 * 10 + 32 + 10> bytes_;
+  std::size_t size_ = 0;
+};
 
-/// Reads what append_varint and its like wrote; the segment is ours, so that its end is an error of
+/// Reads what EventWriter wrote; the segment is ours, so that its end is an error of
 /// the disk.
 class SegmentReader {
  public:
@@ -72,28 +90,6 @@ class SegmentReader {
   bool failed_ = false;
 };
 
-void append_event(Bytes& out, const SpilledEvent& event, const SpilledEvent& last, bool first) {
-  const bool same = !first && event.stream == last.stream;
-  const bool metadata = !event.originals.empty();
-  out.push_back((same ? kSameStream : std::byte{0}) | (metadata ? kMetadata : std::byte{0}));
-  if (!same) {
-    append_bytes(out, event.stream);
-  }
-  append_signed(out, event.number.value());
-  append_signed(out, event.timestamp.value() - (first ? 0 : last.timestamp.value()));
-  append_signed(out, event.position.value() - (first ? 0 : last.position.value()));
-  append_bytes(out, event.digest);
-  if (metadata) {
-    append_varint(out, event.originals.size());
-    for (const auto& original : event.originals) {
-      append_bytes(out, original);
-    }
-    append_signed(out, event.limits.max_count);
-    append_signed(out, event.limits.truncate_before);
-    append_signed(out, event.limits.max_age_seconds);
-  }
-}
-
 SpilledEvent read_event(SegmentReader& in, const SpilledEvent* last) {
   SpilledEvent out;
   const auto flags = in.byte();
@@ -127,11 +123,40 @@ void EventSpill::seal(Partition& partition) {
   }
 }
 
+void EventSpill::append(Partition& partition, const SpilledEvent& event) {
+  auto& out = partition.open;
+  const bool first = out.empty();
+  const bool same = !first && event.stream == partition.last_stream;
+  const bool metadata = !event.originals.empty();
+  EventWriter writer;
+  writer.byte((same ? kSameStream : std::byte{0}) | (metadata ? kMetadata : std::byte{0}));
+  if (!same) {
+    writer.bytes(event.stream);
+  }
+  writer.number(event.number.value());
+  writer.number(event.timestamp.value() - (first ? 0 : partition.last_timestamp.value()));
+  writer.number(event.position.value() - (first ? 0 : partition.last_position.value()));
+  writer.bytes(event.digest);
+  if (metadata) {
+    writer.varint(event.originals.size());
+    writer.append_to(out);
+    for (const auto& original : event.originals) {
+      append_bytes(out, original);
+    }
+    writer.number(event.limits.max_count);
+    writer.number(event.limits.truncate_before);
+    writer.number(event.limits.max_age_seconds);
+  }
+  writer.append_to(out);
+  partition.last_stream = event.stream;
+  partition.last_timestamp = event.timestamp;
+  partition.last_position = event.position;
+}
+
 Result<void> EventSpill::add(std::size_t partition, const SpilledEvent& event) {
   auto& into = partitions_[partition];
   const auto before = into.open.size();
-  append_event(into.open, event, into.last, before == 0);
-  into.last = event;
+  append(into, event);
   in_memory_ += into.open.size() - before;
   if (into.open.size() >= kSegmentSize) {
     seal(into);

@@ -44,6 +44,11 @@ class EventSpill {
 
   explicit EventSpill(const DigestOptions& options) : options_(options) {}
 
+  /// The memory that the next add() to it writes to is fetched meanwhile.
+  void expect(std::size_t partition) const {
+    const auto& open = partitions_[partition].open;
+    __builtin_prefetch(open.data() + open.size(), 1);
+  }
   /// Errors: kNoSpace (the temporary directory must keep DigestOptions::keep_free), kIo.
   Result<void> add(std::size_t partition, const SpilledEvent& event);
   [[nodiscard]] std::size_t segments(std::size_t partition) const;
@@ -65,9 +70,12 @@ class EventSpill {
     std::vector<Segment> sealed;
     Bytes open;
     // Of the newest event in `open`: the next one is stored as the difference.
-    SpilledEvent last;
+    StreamKey last_stream{};
+    Ticks last_timestamp{0};
+    LogPosition last_position{0};
   };
 
+  static void append(Partition& partition, const SpilledEvent& event);
   void seal(Partition& partition);
   Result<void> write_out();
 

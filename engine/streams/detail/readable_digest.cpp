@@ -9,63 +9,114 @@ namespace verger::streams::detail {
 
 namespace {
 
-constexpr std::size_t kNamesKept = 4096;
+constexpr std::size_t kNamesKept = std::size_t{1} << 16U;
+/// A name is in one of so many places.
+constexpr std::size_t kPlaces = 4;
+/// How long before an event is added its partition's memory is fetched.
+constexpr std::size_t kAhead = 6;
 
-void append_sized(Bytes& out, ByteView bytes) {
-  append_le(out, static_cast<std::uint32_t>(bytes.size()));
-  append_bytes(out, bytes);
-}
+/// Writes values one after the other into memory that is there.
+class FieldWriter {
+ public:
+  explicit FieldWriter(std::byte* at) : at_(at) {}
+  template <std::integral T>
+  void number(T value) {
+    store_le(at_, value);
+    at_ += sizeof value;
+  }
+  void bytes(ByteView bytes) { at_ = std::ranges::copy(bytes, at_).out; }
+  void sized(ByteView value) {
+    number(static_cast<std::uint32_t>(value.size()));
+    bytes(value);
+  }
 
-/// `bytes`: room that is used again.
-Sha256Digest digest_of(const log::Prepare& prepare, EventNumber number, Bytes& bytes) {
-  bytes.clear();
-  append_sized(bytes, as_bytes(prepare.stream));
-  append_le(bytes, number.value());
-  append_bytes(bytes, prepare.event_id.bytes);
-  append_sized(bytes, as_bytes(prepare.type));
-  append_le(bytes, static_cast<std::uint8_t>(prepare.has(log::prepare_flags::kIsJson) ? 1 : 0));
-  append_le(bytes, prepare.timestamp.value());
-  append_sized(bytes, prepare.has(log::prepare_flags::kIsRedacted) ? ByteView{} : prepare.data);
-  append_sized(bytes, prepare.metadata);
-  return sha256(bytes);
+ private:
+  std::byte* at_;
+};
+
+/// What the digest of an event is the SHA-256 of; its size.
+std::size_t append_message(const log::Prepare& prepare, EventNumber number, Bytes& out) {
+  const auto stream = as_bytes(prepare.stream);
+  const auto type = as_bytes(prepare.type);
+  const auto data = prepare.has(log::prepare_flags::kIsRedacted) ? ByteView{} : prepare.data;
+  const auto& id = prepare.event_id.bytes;
+  const auto size = 4 * sizeof(std::uint32_t) + 2 * sizeof(std::int64_t) + 1 + stream.size() +
+                    id.size() + type.size() + data.size() + prepare.metadata.size();
+  const auto begin = out.size();
+  out.resize(begin + size);
+  FieldWriter fields(out.data() + begin);
+  fields.sized(stream);
+  fields.number(number.value());
+  fields.bytes(id);
+  fields.sized(type);
+  fields.number(static_cast<std::uint8_t>(prepare.has(log::prepare_flags::kIsJson) ? 1 : 0));
+  fields.number(prepare.timestamp.value());
+  fields.sized(data);
+  fields.sized(prepare.metadata);
+  return size;
 }
 
 }  // namespace
 
 ReadableDigest::ReadableDigest(const DigestOptions& options, Ticks now, Locator locate)
-    : now_(now), locate_(std::move(locate)), spill_(options), names_(kNamesKept) {}
+    : now_(now),
+      locate_(std::move(locate)),
+      spill_(options),
+      hashes_(kNamesKept),
+      names_(kNamesKept) {}
 
 const StreamKey& ReadableDigest::key_of(std::string_view name) {
-  auto& kept = names_[std::hash<std::string_view>{}(name) % kNamesKept];
-  if (kept.name != name || name.empty()) {
-    kept.name = name;
-    const auto whole = sha256(as_bytes(name));
-    std::copy_n(whole.begin(), kept.key.size(), kept.key.begin());
+  const auto hash = std::hash<std::string_view>{}(name);
+  const auto first = hash % (kNamesKept / kPlaces) * kPlaces;
+  for (auto place = first; place < first + kPlaces; ++place) {
+    if (hashes_[place] == hash && names_[place].name == name && !name.empty()) {
+      return names_[place].key;
+    }
   }
+  const auto place = first + hash / kNamesKept % kPlaces;
+  hashes_[place] = hash;
+  auto& kept = names_[place];
+  kept.name = name;
+  const auto whole = sha256(as_bytes(name));
+  std::copy_n(whole.begin(), kept.key.size(), kept.key.begin());
   return kept.key;
 }
 
-Result<void> ReadableDigest::add(const log::Prepare& prepare, EventNumber number) {
-  SpilledEvent event{.stream = key_of(prepare.stream),
-                     .number = number,
-                     .timestamp = prepare.timestamp,
-                     .position = prepare.position,
-                     .digest = digest_of(prepare, number, hashed_)};
+DescribedEvent ReadableDigest::describe(const log::Prepare& prepare, EventNumber number,
+                                        Bytes& messages) {
+  DescribedEvent event{.message_size = append_message(prepare, number, messages),
+                       .partition = 0,
+                       .kept = {.stream = key_of(prepare.stream),
+                                .number = number,
+                                .timestamp = prepare.timestamp,
+                                .position = prepare.position}};
+  auto& kept = event.kept;
   // A stream, its metastream, and that one's, share a part: what one says decides on the other.
-  auto root = event.stream;
+  auto root = kept.stream;
   for (auto name = prepare.stream; is_metastream(name);) {
     name = original_of(name);
     root = key_of(name);
-    event.originals.push_back(root);
+    kept.originals.push_back(root);
   }
-  if (!event.originals.empty() && prepare.has(log::prepare_flags::kIsJson) &&
+  if (!kept.originals.empty() && prepare.has(log::prepare_flags::kIsJson) &&
       !prepare.data.empty()) {
     const auto metadata = parse_metadata(prepare.data, prepare.version);
-    event.limits = {.max_count = metadata.max_count.value_or(0),
-                    .truncate_before = metadata.truncate_before.value_or(0),
-                    .max_age_seconds = metadata.max_age_seconds.value_or(0)};
+    kept.limits = {.max_count = metadata.max_count.value_or(0),
+                   .truncate_before = metadata.truncate_before.value_or(0),
+                   .max_age_seconds = metadata.max_age_seconds.value_or(0)};
   }
-  return spill_.add(load_le<std::uint64_t>(root.data()) % EventSpill::kPartitions, event);
+  event.partition = load_le<std::uint64_t>(root.data()) % EventSpill::kPartitions;
+  return event;
+}
+
+Result<void> ReadableDigest::add(std::span<const DescribedEvent> events) {
+  for (std::size_t n = 0; n < events.size(); ++n) {
+    if (n + kAhead < events.size()) {
+      spill_.expect(events[n + kAhead].partition);
+    }
+    VERGER_RETURN_IF_ERROR(spill_.add(events[n].partition, events[n].kept));
+  }
+  return {};
 }
 
 Result<bool> ReadableDigest::settle() {

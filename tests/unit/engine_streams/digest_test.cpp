@@ -28,6 +28,7 @@ DatabaseDigest spilled_digest_of(const Database& database, FileSystem& files, Lo
   options.files = &files;
   options.temporary_directory = "/tmp";
   options.keep_free = 0;
+  options.hash_in_background = true;
   DigestJob job(database, end, now, options);
   for (;;) {
     const auto step = job.step(Budget{7});

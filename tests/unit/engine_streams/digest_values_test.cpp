@@ -68,6 +68,7 @@ TEST_P(DigestValues, AreThoseOfTheFirstVersion) {
     with.files = &files;
     with.temporary_directory = "/tmp";
     with.keep_free = 0;
+    with.hash_in_background = memory == 100;
     DigestJob job(*database, log.end(), now, with);
     while (value(job.step(Budget{})).kind != StepOutcome::Kind::kDone) {
     }

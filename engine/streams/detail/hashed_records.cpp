@@ -1,0 +1,75 @@
+#include "engine/streams/detail/hashed_records.h"
+
+namespace verger::streams::detail {
+namespace {
+
+constexpr std::size_t kMostUnderWay = 3;
+
+}  // namespace
+
+void HashedRecords::clear() {
+  log.clear();
+  chunk_ends.clear();
+  chunks.clear();
+  messages.clear();
+  events.clear();
+}
+
+RecordHashing::RecordHashing(bool in_background) {
+  if (in_background) {
+    background_.emplace([this](HashedRecords& records) { hash(records); });
+  }
+}
+
+std::unique_ptr<HashedRecords> RecordHashing::make() {
+  if (spare_.empty()) {
+    return std::make_unique<HashedRecords>();
+  }
+  auto records = std::move(spare_.back());
+  spare_.pop_back();
+  records->clear();
+  return records;
+}
+
+void RecordHashing::give(std::unique_ptr<HashedRecords> records) {
+  if (background_) {
+    background_->give(std::move(records));
+    return;
+  }
+  hash(*records);
+  hashed_.push_back(std::move(records));
+}
+
+std::unique_ptr<HashedRecords> RecordHashing::take(bool all) {
+  if (background_) {
+    return all || background_->size() >= kMostUnderWay ? background_->take() : nullptr;
+  }
+  if (hashed_.empty()) {
+    return nullptr;
+  }
+  auto records = std::move(hashed_.front());
+  hashed_.pop_front();
+  return records;
+}
+
+void RecordHashing::recycle(std::unique_ptr<HashedRecords> records) {
+  spare_.push_back(std::move(records));
+}
+
+void RecordHashing::hash(HashedRecords& records) {
+  std::size_t begin = 0;
+  for (const auto end : records.chunk_ends) {
+    chunk_.update(ByteView(records.log).subspan(begin, end - begin));
+    records.chunks.push_back(chunk_.finish());
+    chunk_ = Sha256();
+    begin = end;
+  }
+  chunk_.update(ByteView(records.log).subspan(begin));
+  ByteView messages = records.messages;
+  for (auto& event : records.events) {
+    event.kept.digest = sha256(messages.first(event.message_size));
+    messages = messages.subspan(event.message_size);
+  }
+}
+
+}  // namespace verger::streams::detail
