@@ -7,6 +7,12 @@
 #include "engine/log/detail/limits.h"
 
 namespace verger::log {
+namespace {
+
+constexpr std::size_t kPosmapEntrySize = sizeof(std::int32_t) + sizeof(std::int64_t);
+constexpr std::size_t kMapBlockSize = std::size_t{48} << 10U;
+
+}  // namespace
 
 struct ChunkWriter::State {
   FileSystem* files = nullptr;
@@ -14,9 +20,10 @@ struct ChunkWriter::State {
   std::unique_ptr<File> file;
   ChunkHeader header;
   std::unique_ptr<detail::ChunkOutput> output;
-  Bytes map;
+  std::vector<Bytes> map;  ///< in blocks: as one it would be copied again and again as it grows
   std::int64_t data_size = 0;
   std::int64_t logical_size = 0;
+  std::size_t map_size = 0;
   bool finished = false;
 
   /// Notes a record of `size` bytes that begins at `position` and is appended next.
@@ -75,8 +82,12 @@ Result<void> ChunkWriter::State::note(LogPosition position, std::int64_t size) {
         fmt::format("{}: more than 2 GiB of records do not fit into a chunk file", path.string())};
   }
   if (header.scavenged) {
-    append_le(map, static_cast<std::int32_t>(data_size));
-    append_le(map, local);
+    if (map.empty() || map.back().size() + kPosmapEntrySize > kMapBlockSize) {
+      map.emplace_back().reserve(kMapBlockSize);
+    }
+    append_le(map.back(), static_cast<std::int32_t>(data_size));
+    append_le(map.back(), local);
+    map_size += kPosmapEntrySize;
   }
   data_size += size;
   logical_size = local + size;
@@ -108,8 +119,10 @@ Result<ChunkWriter::Finished> ChunkWriter::finish() {
   footer.completed = true;
   footer.physical_data_size = static_cast<std::int32_t>(s.data_size);
   footer.logical_data_size = s.logical_size;
-  footer.map_size = static_cast<std::int32_t>(s.map.size());
-  VERGER_RETURN_IF_ERROR(s.output->append(s.map));
+  footer.map_size = static_cast<std::int32_t>(s.map_size);
+  for (const auto& block : s.map) {
+    VERGER_RETURN_IF_ERROR(s.output->append(block));
+  }
   VERGER_TRY(const auto written, s.output->complete(footer));
   VERGER_RETURN_IF_ERROR(s.file->sync());
   s.finished = true;

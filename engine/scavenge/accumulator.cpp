@@ -14,7 +14,7 @@ constexpr std::uint64_t kRecordsBetweenRests = 1024;
 constexpr std::uint32_t kRecordsOfStep = 8192;
 constexpr std::uint32_t kRecordsOfStepAhead = 32'768;
 /// What all lanes together hold.
-constexpr std::size_t kMostSummaries = std::size_t{48} << 20U;
+constexpr std::size_t kMostSummaries = std::size_t{24} << 20U;
 /// How many numbers of a metastream are looked at for records out of order.
 constexpr std::int64_t kOrderWindow = 100;
 constexpr double kReplacedWeight = 2;

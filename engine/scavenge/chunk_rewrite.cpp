@@ -17,6 +17,9 @@ Result<std::unique_ptr<SharedLimits>> SharedLimits::load(
     ScavengeState& state, const std::function<Result<void>()>& pause) {
   std::unique_ptr<SharedLimits> limits(new SharedLimits(state));
   VERGER_TRY(limits->table_, detail::LimitsTable::load(state, pause));
+  if (limits->table_ != nullptr) {
+    VERGER_RETURN_IF_ERROR(state.release_cache());  // from now on it is hardly needed
+  }
   return limits;
 }
 

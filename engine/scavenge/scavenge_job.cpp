@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/base/failpoint.h"
+#include "engine/base/free_memory.h"
 #include "engine/scavenge/accumulator.h"
 #include "engine/scavenge/calculator.h"
 #include "engine/scavenge/chunk_executor.h"
@@ -66,6 +67,7 @@ Result<StepOutcome> ScavengeJob::step(Budget budget) {
       return stepped;
     }
     task_.reset();
+    return_free_memory();  // stages need it for different things
     VERGER_RETURN_IF_ERROR(context_.unit_finished(progress_.stage, 0));
     VERGER_RETURN_IF_ERROR(next_stage());
     return StepOutcome{is_over() ? StepOutcome::Kind::kDone : StepOutcome::Kind::kMore, {}};

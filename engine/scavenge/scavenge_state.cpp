@@ -158,6 +158,10 @@ Result<void> ScavengeState::make_durable() {
   return {};
 }
 
+Result<void> ScavengeState::release_cache() {
+  return impl_->database.execute("PRAGMA shrink_memory");
+}
+
 // --- Checkpoint ---
 
 Result<std::optional<Checkpoint>> ScavengeState::checkpoint() {

@@ -69,6 +69,8 @@ class ScavengeState {
   /// What is committed survives a power cut from now on. (The server's settings alone promise only
   /// that the newest transactions are lost together.)
   Result<void> make_durable();
+  /// Gives the memory of the page cache back: it fills again as it is needed.
+  Result<void> release_cache();
 
   // --- Checkpoint ---
   /// nullopt when there is none or when it cannot be read (the server treats both alike). Error:
