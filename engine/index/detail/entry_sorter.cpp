@@ -1,10 +1,19 @@
 #include "engine/index/detail/entry_sorter.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
-#include <numeric>
 
 namespace verger::index::detail {
+namespace {
+
+/// A bucket of so many entries is sorted in memory whatever the batch is.
+constexpr std::uint64_t kSmallBucket = 4096;
+/// What a merge hands out at once, and what is written at once.
+constexpr std::size_t kPieceEntries = 8192;
+constexpr unsigned kMostBits = 13;
+
+}  // namespace
 
 EntrySorter::EntrySorter(FileSystem& files, Path directory, Random& random, std::uint64_t batch)
     : files_(files),
@@ -19,66 +28,167 @@ EntrySorter::~EntrySorter() {
   }
 }
 
-/// Hashes are spread evenly: dealt out by their upper bits first, what is left to sort is short.
-void EntrySorter::sort_batch() {
-  constexpr unsigned kBits = 12;
-  constexpr std::size_t kBuckets = std::size_t{1} << kBits;
-  if (batch_.size() < kBuckets * 4) {
-    std::ranges::sort(batch_, std::greater{});
-    return;
+EntrySorter::Block* EntrySorter::new_block(Block* before) {
+  if (blocks_used_ == blocks_.size()) {
+    blocks_.push_back(std::make_unique_for_overwrite<Block>());
   }
-  const auto bucket = [](const IndexEntry& entry) {  // descending
-    return kBuckets - 1 - static_cast<std::size_t>(entry.hash.value() >> (64U - kBits));
+  auto* block = blocks_[blocks_used_++].get();
+  block->used = 0;
+  block->before = before;
+  return block;
+}
+
+void EntrySorter::take_held(std::size_t bucket, std::vector<IndexEntry>& out) const {
+  for (const auto* block = held_[bucket]; block != nullptr; block = block->before) {
+    const auto entries = std::span(block->entries).first(block->used);
+    out.insert(out.end(), entries.rbegin(), entries.rend());
+  }
+}
+
+std::uint64_t EntrySorter::held_of(std::size_t bucket) const {
+  std::uint64_t count = 0;
+  for (const auto* block = held_[bucket]; block != nullptr; block = block->before) {
+    count += block->used;
+  }
+  return count;
+}
+
+/// Dealing leaves entries with the same bits in the order in which they are in `piece_`.
+void EntrySorter::sort_piece() {
+  const auto bits = std::min(static_cast<unsigned>(std::bit_width(piece_.size() / 4)), kMostBits);
+  const auto most = (std::size_t{1} << bits) - 1;
+  const auto part = [=](const IndexEntry& entry) {  // descending
+    return most -
+           (static_cast<std::size_t>(entry.hash.value() >> (64U - kBucketBits - bits)) & most);
   };
-  std::vector<std::size_t> ends(kBuckets + 1);
-  for (const auto& entry : batch_) {
-    ++ends[bucket(entry) + 1];
+  ends_.assign(most + 2, 0);
+  for (const auto& entry : piece_) {
+    ++ends_[part(entry) + 1];
   }
-  std::partial_sum(ends.begin(), ends.end(), ends.begin());
-  auto next = ends;
-  std::vector<IndexEntry> dealt(batch_.size());
-  for (const auto& entry : batch_) {
-    dealt[next[bucket(entry)]++] = entry;
+  for (std::size_t i = 1; i < ends_.size(); ++i) {
+    ends_[i] += ends_[i - 1];
   }
-  batch_.swap(dealt);
-  for (std::size_t i = 0; i < kBuckets; ++i) {
-    std::sort(batch_.begin() + static_cast<std::ptrdiff_t>(ends[i]),
-              batch_.begin() + static_cast<std::ptrdiff_t>(ends[i + 1]), std::greater{});
+  sorted_.resize(piece_.size());
+  for (const auto& entry : piece_) {
+    sorted_[ends_[part(entry)]++] = entry;
+  }
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= most; ++i) {
+    const auto range = std::span(sorted_).subspan(begin, ends_[i] - begin);
+    if (!std::ranges::is_sorted(range, std::greater{})) {
+      std::ranges::sort(range, std::greater{});
+    }
+    begin = ends_[i];
   }
 }
 
 Result<void> EntrySorter::write_run() {
-  sort_batch();
-  Run run{directory_ / (random_.uuid().to_string() + std::string(kRunSuffix)), nullptr,
-          batch_.size()};
+  Run run{directory_ / (random_.uuid().to_string() + std::string(kRunSuffix)), nullptr, {}};
   VERGER_TRY(run.file, files_.open(run.path, OpenMode::kCreateNew));
-  constexpr std::size_t kBlock = 16384;
-  Bytes bytes;
   runs_.push_back(std::move(run));
-  for (std::size_t start = 0; start < batch_.size(); start += kBlock) {
-    const auto count = std::min(kBlock, batch_.size() - start);
-    bytes.resize(count * kEntrySize);
-    for (std::size_t i = 0; i < count; ++i) {
-      encode_entry(bytes.data() + i * kEntrySize, batch_[start + i]);
+  auto& [path, file, starts] = runs_.back();
+  std::uint64_t written = 0;
+  Bytes bytes;
+  const auto flush = [&]() -> Result<void> {
+    VERGER_RETURN_IF_ERROR(file->write_at(written * kEntrySize, bytes));
+    written += bytes.size() / kEntrySize;
+    bytes.clear();
+    return {};
+  };
+  for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
+    piece_.clear();
+    take_held(bucket, piece_);
+    held_[bucket] = nullptr;
+    sort_piece();
+    starts[bucket + 1] = starts[bucket] + sorted_.size();
+    for (std::size_t start = 0; start < sorted_.size(); start += kPieceEntries) {
+      const auto count = std::min(kPieceEntries, sorted_.size() - start);
+      const auto at = bytes.size();
+      bytes.resize(at + count * kEntrySize);
+      for (std::size_t i = 0; i < count; ++i) {
+        encode_entry(bytes.data() + at + i * kEntrySize, sorted_[start + i]);
+      }
+      if (bytes.size() >= kPieceEntries * kEntrySize) {
+        VERGER_RETURN_IF_ERROR(flush());
+      }
     }
-    VERGER_RETURN_IF_ERROR(runs_.back().file->write_at(start * kEntrySize, bytes));
   }
-  batch_.clear();
+  VERGER_RETURN_IF_ERROR(flush());
+  sorted_.clear();
+  held_count_ = 0;
+  blocks_used_ = 0;
   return {};
 }
 
-Result<bool> EntrySorter::advance() {
-  if (!merge_) {
-    sort_batch();
-    std::vector<Source> sources;
-    sources.reserve(runs_.size() + 1);
-    for (const auto& run : runs_) {
-      sources.emplace_back(*run.file, run.count);
-    }
-    sources.emplace_back(batch_);
-    merge_.emplace(std::move(sources));
+Result<void> EntrySorter::load(std::size_t bucket) {
+  auto count = held_of(bucket);
+  for (const auto& run : runs_) {
+    count += run.starts[bucket + 1] - run.starts[bucket];
   }
-  return merge_->advance();
+  piece_.clear();
+  take_held(bucket, piece_);
+  if (count <= std::max(batch_size_ / 8, kSmallBucket)) {
+    // The latest first, as in a batch.
+    for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
+      const auto start = run->starts[bucket];
+      VERGER_RETURN_IF_ERROR(read_entries(*run->file, start * kEntrySize, kNewestPTableVersion,
+                                          run->starts[bucket + 1] - start, sorted_));
+      piece_.insert(piece_.end(), sorted_.begin(), sorted_.end());
+    }
+    sort_piece();
+    return {};
+  }
+  sort_piece();
+  std::vector<Source> sources;
+  for (const auto& run : runs_) {
+    sources.emplace_back(*run.file, run.starts[bucket],
+                         run.starts[bucket + 1] - run.starts[bucket]);
+  }
+  sources.emplace_back(std::move(sorted_));
+  merge_.emplace(std::move(sources));
+  return merge_more();
+}
+
+Result<void> EntrySorter::merge_more() {
+  sorted_.clear();
+  while (sorted_.size() < kPieceEntries) {
+    VERGER_TRY(const bool more, merge_->advance());
+    if (!more) {
+      merge_.reset();
+      break;
+    }
+    sorted_.push_back(merge_->current());
+  }
+  return {};
+}
+
+Result<bool> EntrySorter::refill() {
+  at_ = 0;
+  sorted_.clear();
+  while (sorted_.empty()) {
+    if (merge_) {
+      VERGER_RETURN_IF_ERROR(merge_more());
+    } else if (next_bucket_ < kBuckets) {
+      VERGER_RETURN_IF_ERROR(load(next_bucket_++));
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+Result<std::span<const IndexEntry>> EntrySorter::next_piece() {
+  if (at_ + 1 < sorted_.size()) {
+    const auto rest = std::span<const IndexEntry>(sorted_).subspan(at_ + 1);
+    at_ = sorted_.size();
+    return rest;
+  }
+  VERGER_TRY(const bool more, refill());
+  if (!more) {
+    return std::span<const IndexEntry>();
+  }
+  at_ = sorted_.size();
+  return std::span<const IndexEntry>(sorted_);
 }
 
 }  // namespace verger::index::detail

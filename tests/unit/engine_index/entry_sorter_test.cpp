@@ -37,6 +37,34 @@ TEST_P(EntrySorterTest, GivesEveryEntryBackInOrder) {
   EXPECT_TRUE(files.list("/")->empty());
 }
 
+TEST_P(EntrySorterTest, GivesPiecesOfTheSameOrder) {
+  MemoryFileSystem files;
+  SeededRandom random(11);
+  std::vector<IndexEntry> entries;
+  for (std::int64_t n = 0; n < 50'000; ++n) {
+    // Streams as a log has them: their numbers ascend.
+    entries.push_back({StreamHash((random.below(200) + 1) * 0x9E3779B97F4A7C15U), EventNumber(n),
+                       LogPosition(n)});
+  }
+  EntrySorter sorter(files, "/", random, GetParam());
+  for (const auto& entry : entries) {
+    ASSERT_TRUE(sorter.add(entry));
+  }
+  std::vector<IndexEntry> sorted;
+  while (true) {
+    const auto piece = sorter.next_piece().value();
+    if (piece.empty()) {
+      break;
+    }
+    sorted.insert(sorted.end(), piece.begin(), piece.end());
+    if (sorter.advance().value()) {
+      sorted.push_back(sorter.current());
+    }
+  }
+  std::ranges::sort(entries, std::greater{});
+  EXPECT_EQ(sorted, entries);
+}
+
 INSTANTIATE_TEST_SUITE_P(Batches, EntrySorterTest, testing::Values(700, 20'000, 50'000, 100'000));
 
 }  // namespace
