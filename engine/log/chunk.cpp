@@ -163,18 +163,20 @@ Result<std::shared_ptr<const detail::Posmap>> Chunk::State::positions() const {
   return posmap;
 }
 
-Result<LogRecord> Chunk::State::decode(ByteView framed, std::int64_t actual) const {
+Result<void> Chunk::State::decode(ByteView framed, std::int64_t actual, LogRecord& record) const {
   const auto size = load_le<std::int32_t>(framed.data());
   const auto suffix = load_le<std::int32_t>(framed.data() + framed.size() - 4);
   if (suffix != size) {
     return corrupt(actual, fmt::format("the length before it is {}, behind it {}", size, suffix));
   }
-  auto record = decode_record(framed.subspan(4, framed.size() - kFramingSize));
-  if (!record) {
-    return record.error().within(
+  const auto decoded =
+      decode_record(framed.subspan(4, framed.size() - kFramingSize), record.record);
+  if (!decoded) {
+    return decoded.error().within(
         fmt::format("{}: record at file offset {}", path.string(), kChunkHeaderSize + actual));
   }
-  const std::int64_t local = position_of(*record).value() - start_position();
+  const auto position = record.position();
+  const std::int64_t local = position.value() - start_position();
   const auto end = local + static_cast<std::int64_t>(framed.size());
   // A scavenge moves records towards the front of the file, never their positions.
   const bool in_place =
@@ -182,10 +184,12 @@ Result<LogRecord> Chunk::State::decode(ByteView framed, std::int64_t actual) con
   if (!in_place) {
     return corrupt(actual, fmt::format("it says that its log position is {}, which does not belong "
                                        "here",
-                                       position_of(*record)));
+                                       position));
   }
-  return LogRecord{*record, framed, LogPosition(start_position() + end),
-                   static_cast<std::uint64_t>(kChunkHeaderSize + actual)};
+  record.framed = framed;
+  record.next = LogPosition(start_position() + end);
+  record.file_offset = static_cast<std::uint64_t>(kChunkHeaderSize + actual);
+  return {};
 }
 
 Result<LogRecord> Chunk::State::read_actual(std::int64_t actual, Bytes& buffer) const {
@@ -216,7 +220,11 @@ Result<LogRecord> Chunk::State::read_actual(std::int64_t actual, Bytes& buffer) 
     VERGER_RETURN_IF_ERROR(file->read_exact(offset + static_cast<std::uint64_t>(first),
                                             framed.subspan(static_cast<std::size_t>(first))));
   }
-  return decode(framed, actual);
+  Result<LogRecord> record;
+  if (auto decoded = decode(framed, actual, *record); !decoded) {
+    record = std::move(decoded).error();
+  }
+  return record;
 }
 
 Result<LogRecord> Chunk::read(LogPosition position, Bytes& buffer) const {

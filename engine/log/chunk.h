@@ -87,7 +87,10 @@ struct LogRecord {
   /// Offset of the length prefix in the chunk file.
   std::uint64_t file_offset = 0;
 
-  [[nodiscard]] LogPosition position() const { return position_of(record); }
+  [[nodiscard]] LogPosition position() const {
+    const auto* most = prepare();
+    return most != nullptr ? most->position : position_of(record);
+  }
   [[nodiscard]] const Prepare* prepare() const { return std::get_if<Prepare>(&record); }
 };
 
@@ -156,6 +159,13 @@ class ChunkScanner {
   /// The next records, at most `most` of them; none at the end of the chunk's data. The views are
   /// valid until the next call.
   Result<std::span<const LogRecord>> next_batch(std::size_t most);
+
+  /// Reads up to `size` bytes on, and returns them: for a caller that hashes what is read. Empty at
+  /// the end of the chunk's data. The views of earlier records are no longer valid.
+  Result<ByteView> read_ahead(std::size_t size);
+  /// The next records, at most `most` of them, whose bytes have been read; none where more has to
+  /// be read first, or nothing follows.
+  Result<std::span<const LogRecord>> next_read(std::size_t most);
 
  private:
   struct State;

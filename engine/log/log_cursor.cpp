@@ -38,14 +38,15 @@ Result<std::optional<LogRecord>> LogCursor::next() {
       }
       VERGER_TRY(s.scanner, ChunkScanner::open(s.chunk, s.next));
     }
-    VERGER_TRY(auto record, s.scanner->next());
-    if (record) {
-      if (record->position() >= end) {
+    if (auto record = s.scanner->next(); !record) {
+      return record;
+    } else if (record->has_value()) {
+      s.next = (*record)->next;
+      if ((*record)->position() >= end) {
         s.scanner.reset();
         s.next = end;
-        return std::optional<LogRecord>();
+        record->reset();
       }
-      s.next = record->next;
       return record;
     }
     s.scanner.reset();

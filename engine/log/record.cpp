@@ -51,8 +51,9 @@ Error bad(std::uint8_t type, LogPosition position, std::string_view what) {
           fmt::format("{} at log position {}: {}", kind_name(type), position, what)};
 }
 
-Result<Record> decode_prepare(ByteReader& in, std::uint8_t version, LogPosition position) {
-  Prepare prepare;
+Result<void> decode_prepare(ByteReader& in, std::uint8_t version, LogPosition position,
+                            Record& record) {
+  auto& prepare = record.emplace<Prepare>();
   prepare.version = version;
   prepare.position = position;
   prepare.flags = in.integer<std::uint16_t>();
@@ -90,11 +91,12 @@ Result<Record> decode_prepare(ByteReader& in, std::uint8_t version, LogPosition 
   if (detail::prepare_weight(prepare) > kMaxRecordSize) {
     return bad(kPrepareType, position, "the record is larger than 16 MiB");
   }
-  return Record(prepare);
+  return {};
 }
 
-Result<Record> decode_commit(ByteReader& in, std::uint8_t version, LogPosition position) {
-  Commit commit;
+Result<void> decode_commit(ByteReader& in, std::uint8_t version, LogPosition position,
+                           Record& record) {
+  auto& commit = record.emplace<Commit>();
   commit.version = version;
   commit.position = position;
   commit.transaction_position = LogPosition(in.integer<std::int64_t>());
@@ -112,11 +114,11 @@ Result<Record> decode_commit(ByteReader& in, std::uint8_t version, LogPosition p
   if (commit.timestamp.value() < 0 || commit.timestamp > kMaxTicks) {
     return bad(kCommitType, position, fmt::format("time {} is out of range", commit.timestamp));
   }
-  return Record(commit);
+  return {};
 }
 
-Result<Record> decode_system(ByteReader& in, LogPosition position) {
-  SystemRecord record;
+Result<void> decode_system(ByteReader& in, LogPosition position, Record& out) {
+  auto& record = out.emplace<SystemRecord>();
   record.position = position;
   record.timestamp = Ticks(in.integer<std::int64_t>());
   const auto kind = in.integer<std::uint8_t>();
@@ -134,7 +136,7 @@ Result<Record> decode_system(ByteReader& in, LogPosition position) {
   if (record.timestamp.value() < 0 || record.timestamp > kMaxTicks) {
     return bad(kSystemType, position, fmt::format("time {} is out of range", record.timestamp));
   }
-  return Record(record);
+  return {};
 }
 
 /// Writes fields one after the other into memory that is large enough.
@@ -257,6 +259,14 @@ LogPosition position_of(const Record& record) {
 }
 
 Result<Record> decode_record(ByteView payload) {
+  Result<Record> record;
+  if (auto decoded = decode_record(payload, *record); !decoded) {
+    record = std::move(decoded).error();
+  }
+  return record;
+}
+
+Result<void> decode_record(ByteView payload, Record& record) {
   ByteReader in(payload);
   const auto type = in.integer<std::uint8_t>();
   const auto version = in.integer<std::uint8_t>();
@@ -284,11 +294,11 @@ Result<Record> decode_record(ByteView payload) {
   }
   switch (type) {
     case kPrepareType:
-      return decode_prepare(in, version, position);
+      return decode_prepare(in, version, position, record);
     case kCommitType:
-      return decode_commit(in, version, position);
+      return decode_commit(in, version, position, record);
     default:
-      return decode_system(in, position);
+      return decode_system(in, position, record);
   }
 }
 
@@ -311,6 +321,11 @@ void append_framed(Bytes& out, const Record& record) {
   writer.integer(static_cast<std::int32_t>(size));
   std::visit([&](const auto& one) { write(writer, one); }, record);
   writer.integer(static_cast<std::int32_t>(size));
+}
+
+/// Each field has one encoding, except for the length of a text: all but the shortest are longer.
+bool is_canonical(const Record& record, ByteView framed) {
+  return record_size(record) + kFramingSize == framed.size();
 }
 
 }  // namespace verger::log

@@ -74,10 +74,14 @@ LogPosition position_of(const Record& record);
 /// `payload` is the record without its framing; must be consumed exactly. Errors: kCorruption,
 /// kUnsupported (record type or version of another log format). Format: docs/formats/log.md.
 Result<Record> decode_record(ByteView payload);
+/// The same in place of what `record` held, which is undefined after an error.
+Result<void> decode_record(ByteView payload, Record& record);
 
 /// Size of the record without framing.
 std::size_t record_size(const Record& record);
 /// Appends length prefix, record, length suffix to `out`.
 void append_framed(Bytes& out, const Record& record);
+/// Would append_framed() give the framed bytes that `record` was decoded from, `framed`?
+bool is_canonical(const Record& record, ByteView framed);
 
 }  // namespace verger::log

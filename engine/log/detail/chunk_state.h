@@ -31,8 +31,8 @@ struct Chunk::State {
   [[nodiscard]] std::int64_t start_position() const { return header.start_position().value(); }
   /// The record whose frame starts at `actual`, in `buffer`.
   Result<LogRecord> read_actual(std::int64_t actual, Bytes& buffer) const;
-  /// Checks and decodes one whole frame, read from `actual`.
-  Result<LogRecord> decode(ByteView framed, std::int64_t actual) const;
+  /// Checks and decodes one whole frame, read from `actual`, in place of what `record` held.
+  Result<void> decode(ByteView framed, std::int64_t actual, LogRecord& record) const;
   Error corrupt(std::int64_t actual, std::string_view what) const;
 };
 

@@ -204,6 +204,51 @@ TEST(Chunk, FindsEveryRecordThroughALongMap) {
 }
 
 /// Read to the end, or not; with a thread of its own, or without.
+TEST(ChunkScanner, ReadsAheadInPiecesOfAnySize) {
+  MemoryFileSystem files;
+  auto writer = value(ChunkWriter::create(files, "/", "a.tmp", example_header()));
+  constexpr std::int64_t kCount = 50;
+  Bytes all;
+  for (std::int64_t i = 0; i < kCount; ++i) {
+    Bytes record = from_hex(kRecord);
+    store_le(record.data() + 6, static_cast<std::int64_t>(record.size()) * i);
+    ok(writer.append(LogPosition(static_cast<std::int64_t>(record.size()) * i), record));
+    append_bytes(all, record);
+  }
+  const std::shared_ptr<const Chunk> chunk =
+      value(Chunk::open_completed(files, value(writer.finish()).path));
+  for (const std::size_t size : {1UZ, 7UZ, 111UZ, 112UZ, 113UZ, 1000UZ, 100'000UZ}) {
+    SCOPED_TRACE(size);
+    auto scanner = value(ChunkScanner::open(chunk, LogPosition(0)));
+    EXPECT_TRUE(value(scanner.next_read(3)).empty());
+    Bytes read;
+    Bytes framed;
+    std::int64_t records = 0;
+    while (true) {
+      const auto piece = value(scanner.read_ahead(size));
+      if (piece.empty()) {
+        break;
+      }
+      append_bytes(read, piece);
+      while (true) {
+        const auto batch = value(scanner.next_read(3));
+        if (batch.empty()) {
+          break;
+        }
+        for (const auto& record : batch) {
+          EXPECT_EQ(record.position().value(), 112 * records++);
+          append_bytes(framed, record.framed);
+        }
+      }
+      EXPECT_LT(read.size() - framed.size(), 112U);
+    }
+    EXPECT_EQ(records, kCount);
+    EXPECT_EQ(read, all);
+    EXPECT_EQ(framed, all);
+    EXPECT_FALSE(value(scanner.next()).has_value());
+  }
+}
+
 TEST(ChunkChecksum, IsComparedWhileTheChunkIsRead) {
   MemoryFileSystem files;
   ChunkHeader header = example_header();

@@ -1,6 +1,7 @@
 #include "engine/log/record.h"
 
 #include <gtest/gtest.h>
+#include <limits>
 
 #include "tests/support/results.h"
 #include "tests/unit/engine_log/hex.h"
@@ -155,6 +156,67 @@ TEST(Record, SurvivesEveryTruncationAndEveryFlippedByte) {
       }
     }
   }
+}
+
+/// With the lengths of `payload` around it.
+Bytes frame_of(ByteView payload) {
+  Bytes frame;
+  append_le(frame, static_cast<std::int32_t>(payload.size()));
+  append_bytes(frame, payload);
+  append_le(frame, static_cast<std::int32_t>(payload.size()));
+  return frame;
+}
+
+/// Says whether the frame could be decoded; if so, whether it is canonical has to be what writing
+/// the record again shows.
+bool agrees_with_writing(const Bytes& frame) {
+  const auto record = decode_record(ByteView(frame).subspan(4, frame.size() - kFramingSize));
+  if (record) {
+    EXPECT_EQ(is_canonical(*record, frame), same_bytes(framed(*record), frame)) << to_hex(frame);
+  }
+  return record.has_value();
+}
+
+TEST(Record, IsCanonicalWhenWritingItAgainGivesItsBytes) {
+  Prepare old = example_prepare();
+  old.version = 0;
+  old.expected_version = std::numeric_limits<std::int64_t>::max() - 1;
+  Commit commit;
+  commit.version = 0;
+  commit.first_event_number = kDeletedStream;
+  const Record records[] = {example_prepare(), old, commit, Commit{},
+                            SystemRecord{LogPosition(0), kNewYear2024, as_bytes("{}")}};
+  std::size_t decodable = 0;
+  for (const auto& record : records) {
+    const Bytes frame = framed(record);
+    EXPECT_TRUE(is_canonical(record, frame));
+    for (std::size_t at = 4; at < frame.size() - 4; ++at) {
+      for (unsigned bit = 0; bit < 8; ++bit) {
+        Bytes other = frame;
+        other[at] ^= std::byte{1} << bit;
+        decodable += agrees_with_writing(other) ? 1 : 0;
+      }
+      // One byte more or less, or a length in one byte more than it needs.
+      const auto payload = ByteView(frame).subspan(4, frame.size() - kFramingSize);
+      const auto head = payload.first(at - 4);
+      const auto rest = payload.subspan(at - 3);
+      Bytes longer(head.begin(), head.end());
+      longer.push_back(payload[at - 4] | std::byte{0x80});
+      longer.push_back(std::byte{0});
+      append_bytes(longer, rest);
+      decodable += agrees_with_writing(frame_of(longer)) ? 1 : 0;
+      Bytes shorter(head.begin(), head.end());
+      append_bytes(shorter, rest);
+      decodable += agrees_with_writing(frame_of(shorter)) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(decodable, 1000U);
+  Bytes stretched = framed(example_prepare());
+  stretched[36] = std::byte{0x86};  // the name's length, 6
+  stretched.insert(stretched.begin() + 37, std::byte{0});
+  const auto frame = frame_of(ByteView(stretched).subspan(4, stretched.size() - kFramingSize));
+  ASSERT_TRUE(agrees_with_writing(frame));
+  EXPECT_FALSE(is_canonical(decoded(frame), frame));
 }
 
 }  // namespace
