@@ -178,7 +178,8 @@ Result<void> Index::truncate(LogPosition position) {
 }
 
 Result<void> Index::rebuild(const log::TransactionLog& log, LogPosition end) {
-  IndexRebuildJob job(*this, log, end);
+  constexpr int kThreads = 2;
+  IndexRebuildJob job(*this, log, end, kThreads);
   while (true) {
     VERGER_TRY(const auto outcome, job.step(Budget{.units = 1U << 20U}));
     if (outcome.kind == StepOutcome::Kind::kDone) {

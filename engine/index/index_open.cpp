@@ -284,7 +284,7 @@ Result<std::unique_ptr<Index>> Index::open(FileSystem& files, const Path& direct
     VERGER_RETURN_IF_ERROR(opened.catch_up(log));
     return index;
   }
-  IndexRebuildJob job(*index, log, options.catch_up_end, true);
+  auto job = IndexRebuildJob::for_opening(*index, log, options.catch_up_end);
   while (true) {
     VERGER_TRY(const auto outcome, job.step(Budget{.units = 1U << 20U}));
     if (outcome.kind == StepOutcome::Kind::kDone) {

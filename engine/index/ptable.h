@@ -95,9 +95,11 @@ class PTableScanner {
 class PTableWriter {
  public:
   /// Files "<name>" and "<name>.bloomfilter". `bloom_entries` sizes the filter (for an index
-  /// scavenge: the count before dropping). Errors: kExists, kNoSpace, kIo.
+  /// scavenge: the count before dropping). `hash_in_background`: a thread of its own computes the
+  /// MD5. Errors: kExists, kNoSpace, kIo.
   static Result<PTableWriter> create(FileSystem& files, const Path& directory, const Uuid& name,
-                                     std::uint64_t bloom_entries, int cache_depth);
+                                     std::uint64_t bloom_entries, int cache_depth,
+                                     bool hash_in_background = false);
   PTableWriter(PTableWriter&&) noexcept;
   PTableWriter& operator=(PTableWriter&&) noexcept;
   ~PTableWriter();

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "engine/base/background_md5.h"
 #include "engine/base/digest.h"
+#include "engine/base/writeback.h"
 #include "engine/index/bloom_filter.h"
 #include "engine/index/detail/ptable_format.h"
 #include "engine/index/ptable.h"
@@ -10,6 +12,7 @@ namespace verger::index {
 namespace {
 
 constexpr std::size_t kBufferSize = 256U << 10U;
+constexpr std::uint64_t kWritebackSize = std::uint64_t{8} << 20U;
 
 }  // namespace
 
@@ -22,21 +25,24 @@ struct PTableWriter::State {
   BloomBuilder bloom;
   std::unique_ptr<File> file;
   Md5 md5;
+  std::unique_ptr<BackgroundMd5> background;  ///< instead of `md5`
   Bytes buffer = Bytes(kBufferSize + 2 * detail::kPTableHeaderSize);
   std::size_t buffered = 0;
   std::uint64_t written = 0;
+  std::uint64_t on_its_way = 0;  ///< to the disk
   std::uint64_t count = 0;
   std::optional<IndexEntry> last;
   bool finished = false;
 
   State(FileSystem& files_in, const Path& directory_in, const Uuid& name,
-        std::uint64_t bloom_entries, int depth)
+        std::uint64_t bloom_entries, int depth, bool hash_in_background)
       : files(files_in),
         directory(directory_in),
         path(directory_in / name.to_string()),
         bloom_path(directory_in / (name.to_string() + ".bloomfilter")),
         cache_depth(depth),
-        bloom(bloom_bytes_for(bloom_entries)) {}
+        bloom(bloom_bytes_for(bloom_entries)),
+        background(hash_in_background ? std::make_unique<BackgroundMd5>() : nullptr) {}
   ~State() {
     if (!finished && file != nullptr) {
       // Left-overs are removed at the next opening, so a failure here costs only space.
@@ -55,9 +61,17 @@ struct PTableWriter::State {
   Result<void> flush() {
     const auto bytes = ByteView(buffer).first(buffered);
     VERGER_RETURN_IF_ERROR(file->write_at(written, bytes));
-    md5.update(bytes);
+    if (background != nullptr) {
+      background->update(bytes);
+    } else {
+      md5.update(bytes);
+    }
     written += buffered;
     buffered = 0;
+    if (written - on_its_way >= kWritebackSize) {
+      start_writeback(*file, on_its_way, written - on_its_way);
+      on_its_way = written;
+    }
     return {};
   }
   Result<std::uint64_t> append_midpoints();
@@ -66,8 +80,9 @@ struct PTableWriter::State {
 
 Result<PTableWriter> PTableWriter::create(FileSystem& files, const Path& directory,
                                           const Uuid& name, std::uint64_t bloom_entries,
-                                          int cache_depth) {
-  auto state = std::make_unique<State>(files, directory, name, bloom_entries, cache_depth);
+                                          int cache_depth, bool hash_in_background) {
+  auto state = std::make_unique<State>(files, directory, name, bloom_entries, cache_depth,
+                                       hash_in_background);
   VERGER_TRY(state->file, files.open(state->path, OpenMode::kCreateNew));
   auto* header = state->extend(detail::kPTableHeaderSize);
   std::fill_n(header, detail::kPTableHeaderSize, std::byte{0});
@@ -140,7 +155,7 @@ Result<Path> PTableWriter::finish() {
   footer[1] = std::byte{detail::kNewestPTableVersion};
   store_le(footer + 2, static_cast<std::uint32_t>(midpoints));
   VERGER_RETURN_IF_ERROR(state.flush());
-  const auto digest = state.md5.finish();
+  const auto digest = state.background != nullptr ? state.background->finish() : state.md5.finish();
   VERGER_RETURN_IF_ERROR(state.file->write_at(state.written, digest));
   VERGER_RETURN_IF_ERROR(state.file->sync());
   VERGER_RETURN_IF_ERROR(state.write_bloom());

@@ -6,6 +6,7 @@
 
 #include "engine/index/detail/entry_sorter.h"
 #include "engine/index/detail/index_state.h"
+#include "engine/index/detail/records_ahead.h"
 #include "engine/index/detail/write_collector.h"
 
 namespace verger::index {
@@ -22,20 +23,24 @@ struct IndexRebuildJob::State {
   const log::TransactionLog& log;
   LogPosition end;
   bool small_in_memory;
+  int threads;
   Phase phase = Phase::kStart;
   detail::EntrySorter sorter;
   std::optional<log::LogCursor> cursor;
+  std::optional<detail::RecordsAhead> ahead;  ///< instead of `cursor`
   std::optional<detail::WriteCollector> collector;
   std::optional<PTableWriter> writer;
   LogPosition prepare = kNoPosition;
   LogPosition commit = kNoPosition;
   std::uint64_t records = 0;
 
-  State(Index::State& index_in, const log::TransactionLog& log_in, LogPosition end_in, bool small)
+  State(Index::State& index_in, const log::TransactionLog& log_in, LogPosition end_in, bool small,
+        int threads_in)
       : index(index_in),
         log(log_in),
         end(end_in == kNoPosition ? log_in.end() : std::min(end_in, log_in.end())),
         small_in_memory(small),
+        threads(threads_in),
         sorter(index_in.files, index_in.directory, index_in.random,
                index_in.options.max_mem_table_size) {}
 
@@ -51,6 +56,8 @@ struct IndexRebuildJob::State {
   Result<void> start();
   Result<void> take(const detail::WriteCollector::Write& write);
   Result<void> read(std::uint32_t units);
+  Result<void> read_ahead(std::uint32_t units);
+  Result<void> end_reading();
   Result<void> write(std::uint32_t units);
   Result<void> finish();
   Result<void> finish_in_memory();
@@ -73,7 +80,11 @@ Result<void> IndexRebuildJob::State::start() {
       index.note_for_existence(prepare_record, hash);
     });
   }
-  cursor.emplace(log, LogPosition(0), end);
+  if (threads > 1) {
+    ahead.emplace(log, end, index.options.hash, static_cast<std::size_t>(threads));
+  } else {
+    cursor.emplace(log, LogPosition(0), end);
+  }
   phase = Phase::kRead;
   return {};
 }
@@ -91,31 +102,73 @@ Result<void> IndexRebuildJob::State::take(const detail::WriteCollector::Write& w
 }
 
 Result<void> IndexRebuildJob::State::read(std::uint32_t units) {
+  if (ahead) {
+    return read_ahead(units);
+  }
   for (std::uint32_t i = 0; i < units; ++i) {
-    VERGER_TRY(const auto record, cursor->next());
+    const auto record = cursor->next();
     if (!record) {
-      VERGER_RETURN_IF_ERROR(collector->finish());
-      cursor.reset();
-      collector.reset();
-      if (sorter.count() == 0 || stays_in_memory()) {
-        phase = Phase::kFinish;
-        return {};
-      }
-      VERGER_TRY(writer, PTableWriter::create(index.files, index.directory, index.random.uuid(),
-                                              sorter.count(), index.options.cache_depth));
-      phase = Phase::kWrite;
-      return {};
+      return record.error();
+    }
+    if (!*record) {
+      return end_reading();
     }
     ++records;
-    VERGER_RETURN_IF_ERROR(collector->feed(*record));
+    VERGER_RETURN_IF_ERROR(collector->feed(**record));
   }
+  return {};
+}
+
+Result<void> IndexRebuildJob::State::read_ahead(std::uint32_t units) {
+  for (std::uint64_t read = 0; read < units;) {
+    const auto batch = ahead->next();
+    if (!batch) {
+      return end_reading();
+    }
+    read += batch->records;
+    records += batch->records;
+    std::size_t fed = 0;
+    const auto feed_to = [&](std::size_t next) -> Result<void> {
+      for (; fed < next; ++fed) {
+        VERGER_RETURN_IF_ERROR(collector->feed(batch->prepares[fed]));
+      }
+      return {};
+    };
+    for (const auto& [before, commit_record] : batch->commits) {
+      VERGER_RETURN_IF_ERROR(feed_to(before));
+      VERGER_RETURN_IF_ERROR(collector->feed(commit_record));
+    }
+    VERGER_RETURN_IF_ERROR(feed_to(batch->prepares.size()));
+    if (batch->error) {
+      return *batch->error;
+    }
+  }
+  return {};
+}
+
+Result<void> IndexRebuildJob::State::end_reading() {
+  VERGER_RETURN_IF_ERROR(collector->finish());
+  cursor.reset();
+  ahead.reset();
+  collector.reset();
+  if (sorter.count() == 0 || stays_in_memory()) {
+    phase = Phase::kFinish;
+    return {};
+  }
+  VERGER_TRY(writer,
+             PTableWriter::create(index.files, index.directory, index.random.uuid(), sorter.count(),
+                                  index.options.cache_depth, /*hash_in_background=*/threads > 1));
+  phase = Phase::kWrite;
   return {};
 }
 
 Result<void> IndexRebuildJob::State::write(std::uint32_t units) {
   for (std::uint32_t i = 0; i < units; ++i) {
-    VERGER_TRY(const bool more, sorter.advance());
+    const auto more = sorter.advance();
     if (!more) {
+      return more.error();
+    }
+    if (!*more) {
       phase = Phase::kFinish;
       return {};
     }
@@ -170,11 +223,15 @@ Result<void> IndexRebuildJob::State::finish() {
   return {};
 }
 
-IndexRebuildJob::IndexRebuildJob(Index& index, const log::TransactionLog& log, LogPosition end)
-    : IndexRebuildJob(index, log, end, false) {}
+IndexRebuildJob::IndexRebuildJob(std::unique_ptr<State> state) : state_(std::move(state)) {}
 IndexRebuildJob::IndexRebuildJob(Index& index, const log::TransactionLog& log, LogPosition end,
-                                 bool small_in_memory)
-    : state_(std::make_unique<State>(*index.state_, log, end, small_in_memory)) {}
+                                 int threads)
+    : state_(std::make_unique<State>(*index.state_, log, end, /*small=*/false, threads)) {}
+IndexRebuildJob IndexRebuildJob::for_opening(Index& index, const log::TransactionLog& log,
+                                             LogPosition end) {
+  return IndexRebuildJob(
+      std::make_unique<State>(*index.state_, log, end, /*small=*/true, /*threads_in=*/1));
+}
 IndexRebuildJob::~IndexRebuildJob() = default;
 
 std::uint64_t IndexRebuildJob::records_read() const { return state_->records; }

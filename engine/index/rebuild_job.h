@@ -23,8 +23,11 @@ int table_level(std::uint64_t entries, std::uint64_t max_mem_table_size);
 /// Step errors: kRefused (tables are held), kCorruption (the log), kIo, kNoSpace.
 class IndexRebuildJob final : public Job {
  public:
-  /// Up to `end`; kNoPosition: the end of the log. Both must outlive the job.
-  IndexRebuildJob(Index& index, const log::TransactionLog& log, LogPosition end = kNoPosition);
+  /// Up to `end`; kNoPosition: the end of the log. Both must outlive the job. `threads` above 1: as
+  /// many of its own read chunks side by side, and another one hashes the table; the table is the
+  /// same.
+  IndexRebuildJob(Index& index, const log::TransactionLog& log, LogPosition end = kNoPosition,
+                  int threads = 1);
   ~IndexRebuildJob() override;
   Result<StepOutcome> step(Budget budget) override;
 
@@ -33,10 +36,10 @@ class IndexRebuildJob final : public Job {
 
  private:
   friend class Index;
-  /// For opening: an index of less than a full memtable stays in memory, as the server has it.
-  IndexRebuildJob(Index& index, const log::TransactionLog& log, LogPosition end,
-                  bool small_in_memory);
   struct State;
+  explicit IndexRebuildJob(std::unique_ptr<State> state);
+  /// For opening: an index of less than a full memtable stays in memory, as the server has it.
+  static IndexRebuildJob for_opening(Index& index, const log::TransactionLog& log, LogPosition end);
   std::unique_ptr<State> state_;
 };
 

@@ -17,7 +17,8 @@ Result<int> rebuild(ToolContext& tool, const DatabaseArguments& arguments,
   const auto start = tool.clock.monotonic();
   auto& index = database->stream_index();
   {
-    index::IndexRebuildJob job(index, database->transaction_log());
+    constexpr int kThreads = 2;
+    index::IndexRebuildJob job(index, database->transaction_log(), kNoPosition, kThreads);
     Progress progress(tool, "index rebuild", 0, Progress::Unit::kEvents);
     for (;;) {
       VERGER_TRY(const auto outcome, job.step({.units = 65'536}));

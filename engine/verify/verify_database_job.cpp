@@ -31,9 +31,9 @@ class VerifyDatabaseJob::State {
 
   Result<bool> step(std::uint32_t units) {
     if (phase_ == Phase::kFind) {
-      VERGER_RETURN_IF_ERROR(find_chunks());
-    } else if (phase_ == Phase::kChunks) {
-      look_at_chunks(units);
+      VERGER_RETURN_IF_ERROR(find_files());
+    } else if (phase_ == Phase::kFiles) {
+      VERGER_RETURN_IF_ERROR(look_at_files(units));
     } else if (phase_ == Phase::kState) {
       VERGER_RETURN_IF_ERROR(look_at_scavenge_state());
     } else if (auto stepped = step_on_index(units); !stepped) {
@@ -53,13 +53,11 @@ class VerifyDatabaseJob::State {
     using Stage = VerifyProgress::Stage;
     switch (phase_) {
       case Phase::kFind:
-      case Phase::kChunks:
-        // Each byte twice: for the checksum, and as records.
-        return shown(Stage::kChunks, lane_bytes(), 2 * chunk_files_.bytes());
-      case Phase::kOpen:
-      case Phase::kTables:
+      case Phase::kFiles:
+        return shown(Stage::kChunks, lane_bytes(), chunk_files_.bytes() + table_bytes_);
+      case Phase::kOpened:
       case Phase::kFilters:
-        return shown(Stage::kTables, lane_bytes(), table_bytes_);
+        return shown(Stage::kTables, 0, 0);
       case Phase::kLog:
         return shown(Stage::kLog, expected_ ? expected_->bytes() : 0,
                      expected_ ? expected_->total_bytes() : 0);
@@ -78,9 +76,8 @@ class VerifyDatabaseJob::State {
  private:
   enum class Phase : std::uint8_t {
     kFind,
-    kChunks,
-    kOpen,
-    kTables,
+    kFiles,
+    kOpened,
     kFilters,
     kLog,
     kCompare,
@@ -102,41 +99,64 @@ class VerifyDatabaseJob::State {
     lanes_.reset();
   }
 
-  Result<void> find_chunks() {
+  /// All that is read from end to end, chunks and tables. The database is opened before, so that
+  /// what chunks hold can be taken while they are read; if it cannot be, that is said later.
+  Result<void> find_files() {
     VERGER_RETURN_IF_ERROR(files_.make_directories(options_.scratch));
     VERGER_RETURN_IF_ERROR(chunk_files_.find());
     totals_.chunk_files = chunk_files_.count();
     totals_.chunk_bytes = chunk_files_.bytes();
-    lanes_.emplace(options_.lanes, runner_);
+    opened_ = open_database();
+    const auto lanes = std::max<std::size_t>(options_.lanes, 1);
+    queue_.emplace(lanes);
+    for (const auto& slot : slots_) {
+      table_bytes_ += slot.table->file_size();
+      table_entries_ += slot.table->count();
+      sums_.push_back(std::make_unique<detail::TableSum>(files_, slot.table));
+      queue_->add(*sums_.back());
+    }
     for (const auto* file : chunk_files_.live()) {
       chunks_.push_back(std::make_unique<detail::ChunkFileWork>(
           files_, *file, chunk_files_.chunk_size(), chunk_files_.writer()));
-      lanes_->add(*chunks_.back());
+      queue_->add(*chunks_.back());
     }
-    phase_ = Phase::kChunks;
+    if (opened_) {
+      expect_entries();
+    }
+    lanes_.emplace(lanes, runner_);
+    for (std::size_t n = 0; n < lanes; ++n) {
+      workers_.push_back(std::make_unique<detail::HashedFilesWork>(
+          *queue_, expected_ ? expected_->part(n) : nullptr));
+      lanes_->add(*workers_.back());
+    }
+    phase_ = Phase::kFiles;
     return {};
   }
 
-  void look_at_chunks(std::uint32_t units) {
+  Result<void> look_at_files(std::uint32_t units) {
     if (!lanes_->step(units)) {
-      return;
+      return {};
     }
     end_lanes();
+    workers_.clear();
     for (const auto& chunk : chunks_) {
       findings_.take(chunk->findings());
       totals_.records += chunk->records();
     }
     chunks_.clear();
-    phase_ = Phase::kOpen;
+    phase_ = Phase::kOpened;
+    return {};
+  }
+
+  void expect_entries() {
+    expected_.emplace(files_, options_.scratch, random_, *database_, options_.events_in_memory,
+                      options_.lanes, runner_);
   }
 
   Result<void> step_on_index(std::uint32_t units) {
     switch (phase_) {
-      case Phase::kOpen:
-        return open_database();
-      case Phase::kTables:
-        look_at_tables(units);
-        return {};
+      case Phase::kOpened:
+        return look_at_opened();
       case Phase::kFilters:
         return look_at_filters();
       case Phase::kLog:
@@ -144,7 +164,7 @@ class VerifyDatabaseJob::State {
       case Phase::kCompare:
         return compare(units);
       case Phase::kFind:
-      case Phase::kChunks:
+      case Phase::kFiles:
       case Phase::kState:
       case Phase::kDone:
         break;
@@ -160,31 +180,21 @@ class VerifyDatabaseJob::State {
     how.index_directory = options_.index_directory;
     VERGER_TRY(database_, streams::Database::open(files_, options_.directory, std::move(how),
                                                   /*commit_all=*/true, clock_, random_, log_));
-    detail::check_epochs(database_->transaction_log(), findings_);
-    detail::check_reach(*database_, findings_);
     slots_ = database_->stream_index().tables();
-    totals_.tables = slots_.size();
-    lanes_.emplace(options_.lanes, runner_);
-    for (const auto& slot : slots_) {
-      table_bytes_ += slot.table->file_size();
-      table_entries_ += slot.table->count();
-      sums_.push_back(std::make_unique<detail::TableSum>(files_, slot.table));
-      lanes_->add(*sums_.back());
-    }
-    phase_ = Phase::kTables;
     return {};
   }
 
-  void look_at_tables(std::uint32_t units) {
-    if (!lanes_->step(units)) {
-      return;
-    }
-    end_lanes();
+  Result<void> look_at_opened() {
+    VERGER_RETURN_IF_ERROR(opened_);
+    detail::check_epochs(database_->transaction_log(), findings_);
+    detail::check_reach(*database_, findings_);
+    totals_.tables = slots_.size();
     for (const auto& sum : sums_) {
       findings_.take(sum->findings());
     }
     sums_.clear();
     phase_ = Phase::kFilters;
+    return {};
   }
 
   Result<void> look_at_filters() {
@@ -194,19 +204,29 @@ class VerifyDatabaseJob::State {
     }
     VERGER_TRY(existence_, detail::ExistenceCheck::open(
                                files_, database_->stream_index().directory(), findings_));
-    expected_.emplace(files_, options_.scratch, random_, *database_, options_.events_in_memory,
-                      options_.lanes, runner_);
+    VERGER_TRY(const bool all, expected_->has_all());
+    if (all) {
+      start_comparison();
+      return {};
+    }
+    // Some chunk is damaged, or not the one that the log has: what can be read of it is to be said.
+    expected_.reset();
+    expect_entries();
     phase_ = Phase::kLog;
     return {};
+  }
+
+  void start_comparison() {
+    totals_.events = expected_->count();
+    comparison_.emplace(*database_, *expected_, existence_, findings_);
+    phase_ = Phase::kCompare;
   }
 
   Result<void> read_log(std::uint32_t units) {
     VERGER_TRY(const bool read, expected_->read(units, findings_));
     if (read) {
-      totals_.events = expected_->count();
       finished_bytes_ += expected_->bytes();
-      comparison_.emplace(*database_, *expected_, existence_, findings_);
-      phase_ = Phase::kCompare;
+      start_comparison();
     }
     return {};
   }
@@ -259,10 +279,13 @@ class VerifyDatabaseJob::State {
   Findings findings_;
   VerifyTotals totals_;
   std::uint64_t finished_bytes_ = 0;
+  std::optional<detail::HashedFileQueue> queue_;
+  std::vector<std::unique_ptr<detail::HashedFilesWork>> workers_;
   std::optional<detail::Lanes> lanes_;
   detail::ChunkFiles chunk_files_;
   std::vector<std::unique_ptr<detail::ChunkFileWork>> chunks_;
   std::unique_ptr<streams::Database> database_;
+  Result<void> opened_;
   std::vector<index::TableSlot> slots_;
   std::uint64_t table_bytes_ = 0;
   std::uint64_t table_entries_ = 0;

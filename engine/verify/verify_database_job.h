@@ -37,10 +37,10 @@ struct VerifyTotals {
 
 struct VerifyProgress {
   enum class Stage : std::uint8_t {
-    kChunks,  ///< in bytes: checksums, then records
-    kTables,  ///< in bytes: checksums
-    kLog,     ///< in bytes: the entries that its events should have
-    kIndex,   ///< in index entries: compared with these
+    kChunks,  ///< in bytes: checksums of chunks and tables, and records
+    kTables,  ///< their filters
+    kLog,     ///< in bytes: the records once more, where one could not be read
+    kIndex,   ///< in index entries: compared with the events
     kDone,
   };
   Stage stage = Stage::kChunks;

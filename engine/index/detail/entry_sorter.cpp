@@ -12,6 +12,35 @@ constexpr std::uint64_t kSmallBucket = 4096;
 /// What a merge hands out at once, and what is written at once.
 constexpr std::size_t kPieceEntries = 8192;
 constexpr unsigned kMostBits = 13;
+/// Fewer entries, or more, are compared with each other.
+constexpr std::size_t kLeastToCount = 16;
+constexpr std::size_t kMostToCount = 65'536;
+
+/// Sorts entries by their numbers where these lie close together, as those of one stream do when
+/// chunks were read side by side. What is equal keeps its order.
+void sort_by_number(std::span<IndexEntry> entries, std::vector<std::uint32_t>& ends,
+                    std::vector<IndexEntry>& copy) {
+  const auto [least, most] = std::ranges::minmax(entries, {}, &IndexEntry::number);
+  const auto range = static_cast<std::uint64_t>(most.number.value()) -
+                     static_cast<std::uint64_t>(least.number.value());
+  if (range >= 8 * entries.size()) {
+    return;
+  }
+  const auto place = [&](const IndexEntry& entry) {  // descending
+    return static_cast<std::size_t>(most.number.value() - entry.number.value());
+  };
+  ends.assign(static_cast<std::size_t>(range) + 2, 0);
+  for (const auto& entry : entries) {
+    ++ends[place(entry) + 1];
+  }
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    ends[i] += ends[i - 1];
+  }
+  copy.assign(entries.begin(), entries.end());
+  for (const auto& entry : copy) {
+    entries[ends[place(entry)]++] = entry;
+  }
+}
 
 }  // namespace
 
@@ -74,12 +103,23 @@ void EntrySorter::sort_piece() {
   }
   std::size_t begin = 0;
   for (std::size_t i = 0; i <= most; ++i) {
-    const auto range = std::span(sorted_).subspan(begin, ends_[i] - begin);
-    if (!std::ranges::is_sorted(range, std::greater{})) {
-      std::ranges::sort(range, std::greater{});
-    }
+    sort_part(std::span(sorted_).subspan(begin, ends_[i] - begin));
     begin = ends_[i];
   }
+}
+
+void EntrySorter::sort_part(std::span<IndexEntry> part) {
+  if (std::ranges::is_sorted(part, std::greater{})) {
+    return;
+  }
+  if (part.size() >= kLeastToCount && part.size() <= kMostToCount &&
+      std::ranges::all_of(part, [&](const auto& entry) { return entry.hash == part[0].hash; })) {
+    sort_by_number(part, number_ends_, copy_);
+    if (std::ranges::is_sorted(part, std::greater{})) {
+      return;
+    }
+  }
+  std::ranges::sort(part, std::greater{});
 }
 
 Result<void> EntrySorter::write_run() {
@@ -140,6 +180,7 @@ Result<void> EntrySorter::load(std::size_t bucket) {
   }
   sort_piece();
   std::vector<Source> sources;
+  sources.reserve(runs_.size() + 1);
   for (const auto& run : runs_) {
     sources.emplace_back(*run.file, run.starts[bucket],
                          run.starts[bucket + 1] - run.starts[bucket]);

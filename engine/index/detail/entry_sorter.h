@@ -73,6 +73,7 @@ class EntrySorter {
   std::uint64_t held_of(std::size_t bucket) const;
   /// Sorts `piece_`, entries of one bucket, into `sorted_`.
   void sort_piece();
+  void sort_part(std::span<IndexEntry> part);
   Result<void> write_run();
   Result<bool> refill();
   Result<void> load(std::size_t bucket);
@@ -90,6 +91,8 @@ class EntrySorter {
   std::vector<Run> runs_;
 
   std::vector<std::uint32_t> ends_;
+  std::vector<std::uint32_t> number_ends_;
+  std::vector<IndexEntry> copy_;
   std::vector<IndexEntry> piece_;
   std::vector<IndexEntry> sorted_;
   std::size_t at_ = 0;

@@ -24,37 +24,37 @@ StreamHash WriteCollector::hash_of(std::string_view stream) {
 
 Result<void> WriteCollector::feed(const log::LogRecord& record) {
   if (const auto* prepare = record.prepare()) {
-    return feed_prepare(*prepare);
+    const auto hash = hash_of(prepare->stream);
+    if (on_prepare_) {
+      on_prepare_(*prepare, hash);
+    }
+    return feed(prepared(*prepare, hash));
   }
   if (const auto* commit = std::get_if<log::Commit>(&record.record)) {
-    return feed_commit(*commit);
+    return feed(*commit);
   }
   return {};
 }
 
-Result<void> WriteCollector::feed_prepare(const log::Prepare& prepare) {
-  const auto hash = hash_of(prepare.stream);
-  if (on_prepare_) {
-    on_prepare_(prepare, hash);
-  }
-  if (!prepare.has(flags::kIsCommitted)) {
+Result<void> WriteCollector::feed(const Prepared& prepare) {
+  if ((prepare.flags & flags::kIsCommitted) == 0) {
     if (++open_parts_ > kMaxOpenParts) {
       open_.clear();
       open_parts_ = 1;
       kept_from_ = prepare.position;
     }
     open_[prepare.transaction_position].push_back(
-        {prepare.position, hash, prepare.transaction_offset, prepare.flags});
+        {prepare.position, prepare.hash, prepare.transaction_offset, prepare.flags});
     return {};
   }
   if (!entries_.empty() && prepare.transaction_position != write_) {
     VERGER_RETURN_IF_ERROR(finish());
   }
   write_ = prepare.transaction_position;
-  if (prepare.has(kIndexed)) {
-    entries_.push_back({hash, prepare.event_number(), prepare.position});
+  if ((prepare.flags & kIndexed) != 0) {
+    entries_.push_back({prepare.hash, prepare.number, prepare.position});
   }
-  return prepare.has(flags::kTransactionEnd) ? emit(prepare.position) : Result<void>();
+  return (prepare.flags & flags::kTransactionEnd) != 0 ? emit(prepare.position) : Result<void>();
 }
 
 Result<void> WriteCollector::finish() {
@@ -75,7 +75,7 @@ Result<void> WriteCollector::emit(LogPosition commit, bool has_commit_record) {
   return sent;
 }
 
-Result<void> WriteCollector::feed_commit(const log::Commit& commit) {
+Result<void> WriteCollector::feed(const log::Commit& commit) {
   if (commit.position < last_commit_) {
     return {};
   }

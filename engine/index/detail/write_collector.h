@@ -33,8 +33,25 @@ class WriteCollector {
   using PrepareCallback = std::function<void(const log::Prepare&, StreamHash)>;
   void on_prepare(PrepareCallback callback) { on_prepare_ = std::move(callback); }
 
+  /// What counts of a prepare.
+  struct Prepared {
+    LogPosition position;
+    LogPosition transaction_position;
+    StreamHash hash;
+    EventNumber number;
+    std::int32_t transaction_offset = 0;
+    std::uint16_t flags = 0;
+  };
+  static Prepared prepared(const log::Prepare& prepare, StreamHash hash) {
+    return {prepare.position,       prepare.transaction_position, hash,
+            prepare.event_number(), prepare.transaction_offset,   prepare.flags};
+  }
+
   /// Errors: kCorruption (one transaction with several streams), those of reading, the sink's.
   Result<void> feed(const log::LogRecord& record);
+  /// The same for others who read the records; without the callback.
+  Result<void> feed(const Prepared& prepare);
+  Result<void> feed(const log::Commit& commit);
   /// After the last record: a write whose end was not fed is handed on as it is. So is one whose
   /// end was scavenged or never written; the server indexes each such prepare on its own.
   Result<void> finish();
@@ -47,8 +64,6 @@ class WriteCollector {
     std::uint16_t flags = 0;
   };
 
-  Result<void> feed_prepare(const log::Prepare& prepare);
-  Result<void> feed_commit(const log::Commit& commit);
   Result<void> emit(LogPosition commit, bool has_commit_record = false);
   Result<std::vector<Part>> parts_of(const log::Commit& commit);
   StreamHash hash_of(std::string_view stream);

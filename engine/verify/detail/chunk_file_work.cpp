@@ -1,25 +1,15 @@
 #include "engine/verify/detail/chunk_file_work.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace verger::verify::detail {
+namespace {
 
-bool ChunkFileWork::step(std::uint32_t units) {
-  switch (stage_) {
-    case Stage::kOpen:
-      open();
-      break;
-    case Stage::kChecksum:
-      compare_checksum(units);
-      break;
-    case Stage::kRecords:
-      read_records(units);
-      break;
-    case Stage::kDone:
-      break;
-  }
-  return stage_ == Stage::kDone;
-}
+constexpr std::size_t kRecordsAtOnce = 64;
+
+}  // namespace
 
 bool ChunkFileWork::header_fits() {
   const auto& header = *file_.header;
@@ -42,9 +32,9 @@ bool ChunkFileWork::header_fits() {
   return true;
 }
 
-void ChunkFileWork::open() {
+bool ChunkFileWork::open() {
   if (!header_fits()) {
-    return finish();
+    return false;
   }
   const auto& header = *file_.header;
   const bool active =
@@ -54,56 +44,74 @@ void ChunkFileWork::open() {
                       : log::Chunk::open_completed(files_, file_.path);
   if (!chunk) {
     findings_.damage(file_.path, std::nullopt, chunk.error().message);
-    return finish();
+    return false;
   }
   chunk_ = *std::move(chunk);
-  if (active) {
-    return start_records();
-  }
-  checksum_.emplace([chunk = chunk_](std::uint64_t offset,
-                                     MutableBytes into) { return chunk->read_raw(offset, into); },
-                    chunk_->file_size());
-  stage_ = Stage::kChecksum;
-}
-
-void ChunkFileWork::compare_checksum(std::uint32_t units) {
-  const auto compared = checksum_->step(units * kBytesPerUnit);
-  bytes_ = checksum_->done();
-  if (compared && !*compared) {
-    return;
-  }
-  if (!compared) {
-    findings_.damage(file_.path, file_.size - sizeof(Md5Digest),
-                     compared.error().code == Errc::kCorruption
-                         ? compared.error().message +
-                               "; it was damaged: restore it from a backup or another node"
-                         : compared.error().message);
-  }
-  checksum_.reset();
-  start_records();
-}
-
-void ChunkFileWork::start_records() {
+  data_end_ = log::kChunkHeaderSize + static_cast<std::uint64_t>(chunk_->data_size());
+  // What lies behind the records of an active chunk means nothing yet.
+  hashed_end_ = active ? data_end_ : chunk_->file_size() - sizeof(Md5Digest);
   auto scanner = log::ChunkScanner::open(chunk_, chunk_->start_position());
-  if (!scanner) {
+  if (scanner) {
+    scanner_.emplace(*std::move(scanner));
+  } else {
     findings_.damage(file_.path, std::nullopt, scanner.error().message);
-    return finish();
   }
-  scanner_.emplace(*std::move(scanner));
-  stage_ = Stage::kRecords;
+  return true;
 }
 
-void ChunkFileWork::read_records(std::uint32_t units) {
-  for (std::uint32_t n = 0; n < units; ++n) {
-    const auto record = scanner_->next();
-    if (!record) {
-      findings_.damage(file_.path, expected_offset_, record.error().message);
-      return finish();
+ByteView ChunkFileWork::read(std::size_t size) {
+  if (!std::exchange(opened_, true) && !open()) {
+    chunk_.reset();
+  }
+  if (chunk_ == nullptr || unread_ || at_ == hashed_end_) {
+    return {};
+  }
+  auto piece = read_on(size);
+  if (!piece) {
+    unread_ = std::move(piece).error();
+    return {};
+  }
+  at_ += piece->size();
+  return *piece;
+}
+
+/// The records through the scanner, everything else as it is.
+Result<ByteView> ChunkFileWork::read_on(std::size_t size) {
+  const bool in_data = at_ >= log::kChunkHeaderSize && at_ < data_end_;
+  if (in_data && scanner_) {
+    return scanner_->read_ahead(size);
+  }
+  const auto end = at_ < log::kChunkHeaderSize ? log::kChunkHeaderSize
+                   : in_data                   ? data_end_
+                                               : hashed_end_;
+  piece_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(size, end - at_)));
+  VERGER_RETURN_IF_ERROR(chunk_->read_raw(at_, piece_));
+  return ByteView(piece_);
+}
+
+void ChunkFileWork::records_end_early(const Error& error) {
+  findings_.damage(file_.path, expected_offset_, error.message);
+  scanner_.reset();
+}
+
+void ChunkFileWork::look(ExpectedEntries::Part* part) {
+  while (scanner_) {
+    const auto records = scanner_->next_read(kRecordsAtOnce);
+    if (!records) {
+      return records_end_early(records.error());
     }
-    if (!*record) {
-      return end_of_records();
+    if (records->empty()) {
+      break;
     }
-    look_at(**record);
+    for (const auto& record : *records) {
+      look_at(record);
+    }
+    if (part != nullptr) {
+      part->add(*records);
+    }
+  }
+  if (scanner_ && at_ >= data_end_) {
+    end_of_records(part);
   }
 }
 
@@ -118,9 +126,7 @@ void ChunkFileWork::look_at(const log::LogRecord& record) {
         file_.path, record.file_offset,
         fmt::format("a record says it lies at {}, outside its chunk", record.position()));
   }
-  again_.clear();
-  log::append_framed(again_, record.record);
-  if (!same_bytes(again_, record.framed)) {
+  if (!log::is_canonical(record.record, record.framed)) {
     findings_.damage(file_.path, record.file_offset,
                      "a record is not in canonical form: replication and scavenges would "
                      "change it");
@@ -130,25 +136,30 @@ void ChunkFileWork::look_at(const log::LogRecord& record) {
                        record.position() - start});
   }
   expected_offset_ = record.file_offset + record.framed.size();
-  bytes_ += record.framed.size();
   ++records_;
 }
 
-void ChunkFileWork::end_of_records() {
-  const auto end = log::kChunkHeaderSize + static_cast<std::uint64_t>(chunk_->data_size());
-  if (expected_offset_ != end) {
+void ChunkFileWork::end_of_records(ExpectedEntries::Part* part) {
+  // What is left is no whole record.
+  if (const auto none = scanner_->next(); !none) {
+    return records_end_early(none.error());
+  }
+  if (expected_offset_ != data_end_) {
     findings_.damage(file_.path, expected_offset_,
-                     fmt::format("records end here, the data of the chunk at {}", end));
+                     fmt::format("records end here, the data of the chunk at {}", data_end_));
   }
   if (file_.header->scavenged) {
     compare_posmap();
   }
-  finish();
+  if (part != nullptr) {
+    part->note_read(*chunk_);
+  }
+  scanner_.reset();
 }
 
 void ChunkFileWork::compare_posmap() {
   const auto map = chunk_->posmap();
-  const auto map_offset = log::kChunkHeaderSize + static_cast<std::uint64_t>(chunk_->data_size());
+  const auto map_offset = data_end_;
   if (!map) {
     findings_.damage(file_.path, map_offset, map.error().message);
     return;
@@ -173,13 +184,29 @@ void ChunkFileWork::compare_posmap() {
 }
 
 /// What was open for this file is needed no longer; there may be very many files.
-void ChunkFileWork::finish() {
+void ChunkFileWork::end(const Md5Digest& digest) {
+  Findings checksum;
+  const auto offset = file_.size - sizeof(Md5Digest);
+  if (chunk_ == nullptr) {
+    return;
+  }
+  if (chunk_->footer() && unread_) {
+    checksum.damage(file_.path, offset, unread_->message);
+  } else if (chunk_->footer() && digest != chunk_->footer()->md5) {
+    checksum.damage(file_.path, offset,
+                    fmt::format("the bytes have the MD5 {}, the file says {}; it was damaged: "
+                                "restore it from a backup or another node",
+                                to_hex(digest), to_hex(chunk_->footer()->md5)));
+  }
+  if (scanner_ && unread_) {
+    records_end_early(*unread_);
+  }
+  checksum.take(findings_);
+  findings_ = std::move(checksum);
   scanner_.reset();
-  checksum_.reset();
   chunk_.reset();
   places_ = {};
-  again_ = {};
-  stage_ = Stage::kDone;
+  piece_ = {};
 }
 
 }  // namespace verger::verify::detail

@@ -6,8 +6,7 @@
 
 #include "engine/base/file_system.h"
 #include "engine/log/chunk.h"
-#include "engine/verify/detail/file_checksum.h"
-#include "engine/verify/detail/lanes.h"
+#include "engine/verify/detail/hashed_files.h"
 #include "engine/verify/findings.h"
 
 namespace verger::verify::detail {
@@ -21,44 +20,45 @@ struct ChunkFile {
 };
 
 /// Looks at one live chunk file, from header to footer: MD5, framing, records, position map.
-class ChunkFileWork final : public Work {
+class ChunkFileWork final : public HashedFile {
  public:
   /// `file` has its header. `writer`: where the log ends, if that is known. All outlive it.
   ChunkFileWork(FileSystem& files, const ChunkFile& file, std::int32_t chunk_size,
                 std::optional<std::int64_t> writer)
       : files_(files), file_(file), chunk_size_(chunk_size), writer_(writer) {}
 
-  bool step(std::uint32_t units) override;
-  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
+  ByteView read(std::size_t size) override;
+  void look(ExpectedEntries::Part* part) override;
+  void end(const Md5Digest& digest) override;
+  /// Once it has ended.
   [[nodiscard]] const Findings& findings() const { return findings_; }
   [[nodiscard]] std::uint64_t records() const { return records_; }
 
  private:
-  enum class Stage : std::uint8_t { kOpen, kChecksum, kRecords, kDone };
-  void open();
+  bool open();
   bool header_fits();
-  void compare_checksum(std::uint32_t units);
-  void start_records();
-  void read_records(std::uint32_t units);
+  Result<ByteView> read_on(std::size_t size);
+  void records_end_early(const Error& error);
   void look_at(const log::LogRecord& record);
-  void end_of_records();
+  void end_of_records(ExpectedEntries::Part* part);
   void compare_posmap();
-  void finish();
 
   FileSystem& files_;
   const ChunkFile& file_;
   std::int32_t chunk_size_;
   std::optional<std::int64_t> writer_;
-  Stage stage_ = Stage::kOpen;
-  std::shared_ptr<log::Chunk> chunk_;
-  std::optional<FileChecksum> checksum_;
-  std::optional<log::ChunkScanner> scanner_;
-  std::vector<log::PosmapEntry> places_;  ///< of a scavenged chunk
+  bool opened_ = false;
+  std::shared_ptr<log::Chunk> chunk_;  ///< nullptr: there is nothing to read any more
+  std::uint64_t at_ = 0;               ///< read so far
+  std::uint64_t data_end_ = 0;
+  std::uint64_t hashed_end_ = 0;              ///< the footer's MD5 is not hashed
+  Bytes piece_;                               ///< of what are no records
+  std::optional<log::ChunkScanner> scanner_;  ///< until its records end
+  std::vector<log::PosmapEntry> places_;      ///< of a scavenged chunk
   std::uint64_t expected_offset_ = log::kChunkHeaderSize;
-  Bytes again_;
+  std::optional<Error> unread_;  ///< reading ended with it
   Findings findings_;
   std::uint64_t records_ = 0;
-  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace verger::verify::detail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 
 #include "engine/streams/transaction_reader.h"
 
@@ -23,108 +24,98 @@ struct ExpectedEntries::Shared {
   std::atomic<std::size_t> next{0};
 };
 
-/// The events of some chunks.
-class ExpectedEntries::Part final : public Work {
- public:
-  Part(Shared& shared, index::SortedEntries sorted) : entries(std::move(sorted)), shared_(shared) {}
-
-  bool step(std::uint32_t units) override {
-    for (std::uint32_t n = 0; n < units; ++n) {
-      if (!scanner_ && !next_chunk()) {
+bool ExpectedEntries::Part::step(std::uint32_t units) {
+  for (std::uint32_t n = 0; n < units; ++n) {
+    if (!scanner_ && !next_chunk()) {
+      return true;
+    }
+    if (auto read = read_record(); !read) {
+      complete = false;
+      scanner_.reset();
+      if (!outcome) {
         return true;
       }
-      if (auto read = read_record(); !read) {
-        complete = false;
-        scanner_.reset();
-        if (!outcome) {
-          return true;
-        }
-        findings.damage(chunk_->path(), std::nullopt,
-                        "looking up its events in the index ended early: " + read.error().message);
-      }
+      findings.damage(chunk_->path(), std::nullopt,
+                      "looking up its events in the index ended early: " + read.error().message);
     }
-    return false;
   }
-  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
+  return false;
+}
 
-  index::SortedEntries entries;
-  std::map<std::int64_t, EventNumber> by_commit;
-  Findings findings;
-  bool complete = true;
-  bool more = true;
-  Result<void> outcome;  ///< of sorting; what is wrong with the log is a finding
-
- private:
-  /// False where there is none.
-  bool next_chunk() {
-    while (!scanner_) {
-      const auto mine = shared_.next++;
-      if (mine >= shared_.chunks.size()) {
-        return false;
-      }
-      chunk_ = shared_.chunks[mine];
-      auto scanner = log::ChunkScanner::open(chunk_, chunk_->start_position());
-      if (scanner) {
-        scanner_.emplace(*std::move(scanner));
-      } else {
-        complete = false;
-        findings.damage(
-            chunk_->path(), std::nullopt,
-            "looking up its events in the index ended early: " + scanner.error().message);
-      }
+bool ExpectedEntries::Part::next_chunk() {
+  while (!scanner_) {
+    const auto mine = shared_.next++;
+    if (mine >= shared_.chunks.size()) {
+      return false;
     }
-    return true;
-  }
-
-  Result<void> read_record() {
-    VERGER_TRY(const auto record, scanner_->next());
-    if (!record) {
-      scanner_.reset();
-      return {};
+    chunk_ = shared_.chunks[mine];
+    auto scanner = log::ChunkScanner::open(chunk_, chunk_->start_position());
+    if (scanner) {
+      scanner_.emplace(*std::move(scanner));
+    } else {
+      complete = false;
+      findings.damage(chunk_->path(), std::nullopt,
+                      "looking up its events in the index ended early: " + scanner.error().message);
     }
-    bytes_ += record->framed.size();
-    return add(*record);
   }
+  return true;
+}
 
-  Result<void> add(const log::LogRecord& record) {
-    namespace streams_detail = streams::detail;
-    if (const auto* prepare = record.prepare()) {
-      return prepare->has(flags::kIsCommitted) && streams_detail::carries_event(*prepare)
-                 ? add_event(*prepare, prepare->event_number())
-                 : Result<void>{};
+Result<void> ExpectedEntries::Part::read_record() {
+  VERGER_TRY(const auto record, scanner_->next());
+  if (!record) {
+    scanner_.reset();
+    return {};
+  }
+  bytes_ += record->framed.size();
+  return add(*record);
+}
+
+void ExpectedEntries::Part::add(std::span<const log::LogRecord> records) {
+  for (const auto& record : records) {
+    if (!complete) {
+      return;
     }
-    const auto* commit = std::get_if<log::Commit>(&record.record);
-    if (commit == nullptr) {
-      return {};
-    }
-    Result<void> added;
-    VERGER_RETURN_IF_ERROR(
-        streams_detail::visit_transaction(shared_.log, *commit, [&](const log::Prepare& event) {
-          const auto number = streams_detail::number_by_commit(*commit, event);
-          by_commit.emplace(event.position.value(), number);
-          added = add_event(event, number);
-          return added.has_value();
-        }));
-    return added;
+    complete = add(record).has_value();
   }
+}
 
-  Result<void> add_event(const log::Prepare& prepare, EventNumber number) {
-    outcome = entries.add({shared_.index.hash(prepare.stream), number, prepare.position});
-    return outcome;
+void ExpectedEntries::Part::note_read(const log::Chunk& chunk) {
+  read_chunks.emplace_back(chunk.path(), chunk.data_size());
+}
+
+Result<void> ExpectedEntries::Part::add(const log::LogRecord& record) {
+  namespace streams_detail = streams::detail;
+  if (const auto* prepare = record.prepare()) {
+    return prepare->has(flags::kIsCommitted) && streams_detail::carries_event(*prepare)
+               ? add_event(*prepare, prepare->event_number())
+               : Result<void>{};
   }
+  const auto* commit = std::get_if<log::Commit>(&record.record);
+  if (commit == nullptr) {
+    return {};
+  }
+  Result<void> added;
+  VERGER_RETURN_IF_ERROR(
+      streams_detail::visit_transaction(shared_.log, *commit, [&](const log::Prepare& event) {
+        const auto number = streams_detail::number_by_commit(*commit, event);
+        by_commit.emplace(event.position.value(), number);
+        added = add_event(event, number);
+        return added.has_value();
+      }));
+  return added;
+}
 
-  Shared& shared_;
-  std::shared_ptr<const log::Chunk> chunk_;
-  std::optional<log::ChunkScanner> scanner_;
-  std::uint64_t bytes_ = 0;
-};
+Result<void> ExpectedEntries::Part::add_event(const log::Prepare& prepare, EventNumber number) {
+  outcome = entries.add({shared_.index.hash(prepare.stream), number, prepare.position});
+  return outcome;
+}
 
 ExpectedEntries::ExpectedEntries(FileSystem& files, Path scratch, Random& random,
                                  const streams::Database& database, std::uint64_t in_memory,
                                  std::size_t lanes, scavenge::ParallelRunner& runner)
     : shared_(std::make_unique<Shared>(database)), lanes_(lanes, runner) {
-  const auto parts =
-      std::clamp<std::size_t>(lanes, 1, std::max<std::size_t>(shared_->chunks.size(), 1));
+  const auto parts = std::max<std::size_t>(lanes, 1);
   for (const auto& chunk : shared_->chunks) {
     total_bytes_ += static_cast<std::uint64_t>(chunk->data_size());
   }
@@ -141,14 +132,34 @@ Result<bool> ExpectedEntries::read(std::uint32_t units, Findings& findings) {
   if (!lanes_.step(units)) {
     return false;
   }
+  VERGER_RETURN_IF_ERROR(check_parts());
+  for (const auto& part : parts_) {
+    findings.take(part->findings);
+  }
+  return true;
+}
+
+Result<void> ExpectedEntries::check_parts() {
   for (const auto& part : parts_) {
     if (!part->outcome) {
       scratch_error_ = part->outcome.error();
       return *scratch_error_;
     }
-    findings.take(part->findings);
   }
-  return true;
+  return {};
+}
+
+Result<bool> ExpectedEntries::has_all() {
+  VERGER_RETURN_IF_ERROR(check_parts());
+  std::set<std::pair<Path, std::int64_t>> read;
+  for (const auto& part : parts_) {
+    read.insert(part->read_chunks.begin(), part->read_chunks.end());
+  }
+  // As many: each was read once, and none that is not of the log.
+  return complete() && read.size() == shared_->chunks.size() &&
+         std::ranges::all_of(shared_->chunks, [&](const auto& chunk) {
+           return read.contains({chunk->path(), chunk->data_size()});
+         });
 }
 
 bool ExpectedEntries::complete() const {

@@ -3,6 +3,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/index/sorted_entries.h"
@@ -13,9 +15,11 @@
 namespace verger::verify::detail {
 
 /// The entry that each committed event of a log should have in the index, in the order of tables.
-/// First the log is read, in `lanes` parts; then the entries are walked along.
+/// First the log is read, in `lanes` parts, or taken from others who read it: whole chunks, without
+/// an error. Then the entries are walked along.
 class ExpectedEntries {
  public:
+  class Part;
   /// `scratch`, which is there: for temporary files, when there are more than `in_memory` events.
   /// All outlive it.
   ExpectedEntries(FileSystem& files, Path scratch, Random& random,
@@ -24,6 +28,12 @@ class ExpectedEntries {
   ~ExpectedEntries();
   ExpectedEntries(const ExpectedEntries&) = delete;
   ExpectedEntries& operator=(const ExpectedEntries&) = delete;
+
+  /// For one who reads chunks and gives their records to the part; one thread at a time.
+  [[nodiscard]] Part* part(std::size_t lane) { return parts_[lane].get(); }
+  /// Do the parts have the events of each chunk of the log? Otherwise what was added is of no use.
+  /// Errors: of sorting, as scratch_error().
+  Result<bool> has_all();
 
   /// A step of reading the log; true once it is read. What cannot be read is reported. Errors: of
   /// sorting, as scratch_error().
@@ -44,8 +54,10 @@ class ExpectedEntries {
   [[nodiscard]] const std::optional<Error>& scratch_error() const { return scratch_error_; }
 
  private:
-  class Part;
   struct Shared;
+
+  /// Error: of sorting.
+  Result<void> check_parts();
 
   std::unique_ptr<Shared> shared_;
   std::vector<std::unique_ptr<Part>> parts_;
@@ -54,6 +66,42 @@ class ExpectedEntries {
   std::optional<Error> scratch_error_;
   std::size_t next_ = 0;
   bool started_ = false;
+};
+
+/// The events of some chunks.
+class ExpectedEntries::Part final : public Work {
+ public:
+  Part(Shared& shared, index::SortedEntries sorted) : entries(std::move(sorted)), shared_(shared) {}
+
+  /// Reads the next chunk that no part has.
+  bool step(std::uint32_t units) override;
+  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
+
+  /// The next records of a chunk. After an error the part is no longer complete.
+  void add(std::span<const log::LogRecord> records);
+  /// All records of `chunk` were added.
+  void note_read(const log::Chunk& chunk);
+
+  index::SortedEntries entries;
+  std::map<std::int64_t, EventNumber> by_commit;
+  Findings findings;
+  bool complete = true;
+  bool more = true;
+  Result<void> outcome;  ///< of sorting; what is wrong with the log is a finding
+  /// That were added: path and size of the data.
+  std::vector<std::pair<Path, std::int64_t>> read_chunks;
+
+ private:
+  /// False where there is none.
+  bool next_chunk();
+  Result<void> read_record();
+  Result<void> add(const log::LogRecord& record);
+  Result<void> add_event(const log::Prepare& prepare, EventNumber number);
+
+  Shared& shared_;
+  std::shared_ptr<const log::Chunk> chunk_;
+  std::optional<log::ChunkScanner> scanner_;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace verger::verify::detail

@@ -1,34 +1,51 @@
 #include "engine/verify/detail/table_sum.h"
 
+#include <algorithm>
+#include <fmt/format.h>
+
 namespace verger::verify::detail {
 
-bool TableSum::step(std::uint32_t units) {
-  const auto compared = read(units);
-  if (compared && !*compared) {
-    return false;
+ByteView TableSum::read(std::size_t size) {
+  if (unread_ || at_ == hashed_end_) {
+    return {};
   }
-  if (!compared) {
-    const bool damaged = compared.error().code == Errc::kCorruption;
-    findings_.damage(
-        table_->path(), table_->file_size() - sizeof(Md5Digest),
-        damaged ? compared.error().message + "; rebuild the index (verger-db index rebuild)"
-                : compared.error().message);
+  if (auto read = read_piece(size); !read) {
+    unread_ = std::move(read).error();
+    return {};
   }
-  checksum_.reset();
-  file_.reset();
-  return true;
+  at_ += piece_.size();
+  return piece_;
 }
 
-Result<bool> TableSum::read(std::uint32_t units) {
-  if (!checksum_) {
+Result<void> TableSum::read_piece(std::size_t size) {
+  if (file_ == nullptr) {
     VERGER_TRY(file_, files_.open(table_->path(), OpenMode::kRead));
-    checksum_.emplace(
-        [this](std::uint64_t offset, MutableBytes into) { return file_->read_exact(offset, into); },
-        table_->file_size());
   }
-  auto compared = checksum_->step(units * kBytesPerUnit);
-  bytes_ = checksum_->done();
-  return compared;
+  piece_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(size, hashed_end_ - at_)));
+  return file_->read_exact(at_, piece_);
+}
+
+Result<void> TableSum::compare(const Md5Digest& digest) {
+  if (unread_) {
+    return *unread_;
+  }
+  Md5Digest stored{};
+  VERGER_RETURN_IF_ERROR(file_->read_exact(hashed_end_, stored));
+  if (digest != stored) {
+    return Error{Errc::kCorruption,
+                 fmt::format("the bytes have the MD5 {}, the file says {}; rebuild the index "
+                             "(verger-db index rebuild)",
+                             to_hex(digest), to_hex(stored))};
+  }
+  return {};
+}
+
+void TableSum::end(const Md5Digest& digest) {
+  if (const auto compared = compare(digest); !compared) {
+    findings_.damage(table_->path(), hashed_end_, compared.error().message);
+  }
+  file_.reset();
+  piece_ = {};
 }
 
 }  // namespace verger::verify::detail

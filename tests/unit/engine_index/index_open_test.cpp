@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "engine/index/bloom_filter.h"
 #include "engine/index/existence_filter.h"
 #include "engine/index/index_map.h"
@@ -204,6 +206,65 @@ TEST_F(IndexOpen, RebuildsInSmallStepsWithTheSameResult) {
   EXPECT_EQ(index->tables().size(), 1U);
   index.reset();
   EXPECT_EQ(everything(*open()), expected);
+}
+
+TEST_F(IndexOpen, SeveralThreadsMakeTheSameTable) {
+  options_.max_mem_table_size = 500;
+  auto open_transaction =
+      prepare("transaction", 0,
+              log::prepare_flags::kData | log::prepare_flags::kTransactionBegin |
+                  log::prepare_flags::kTransactionEnd);
+  const auto begun = value(log_->append(std::span(&open_transaction, 1))).front();
+  write_many(3, 1000);
+  log::Commit commit;  // some chunks later
+  commit.transaction_position = begun;
+  commit.first_event_number = EventNumber(0);
+  commit.correlation_id = random_.uuid();
+  value(log_->append(commit));
+  write_many(3, 100);
+  ASSERT_GT(log_->chunks().size(), 4U);
+  auto index = open();
+  const auto table_of = [&](int threads, LogPosition end) {
+    IndexRebuildJob job(*index, *log_, end, threads);
+    while (value(job.step(Budget{.units = 100})).kind != StepOutcome::Kind::kDone) {
+    }
+    EXPECT_EQ(index->tables().size(), 1U);
+    EXPECT_EQ(job.entries_found(), index->tables().front().table->count());
+    return std::tuple(value(read_file(disk_, index->tables().front().table->path())),
+                      job.records_read(), index->prepare_checkpoint(), index->commit_checkpoint());
+  };
+  for (const auto end : {kNoPosition, log_->chunks()[2]->start_position() + 1000}) {
+    const auto expected = table_of(1, end);
+    for (const int threads : {2, 3, 8}) {
+      EXPECT_EQ(table_of(threads, end), expected) << threads;
+    }
+  }
+  EXPECT_EQ(all(*index, "transaction").size(), 0U) << "committed behind that end";
+  table_of(2, kNoPosition);
+  EXPECT_EQ(all(*index, "transaction").size(), 1U);
+}
+
+TEST_F(IndexOpen, ADamagedRecordEndsARebuildWithSeveralThreads) {
+  options_.max_mem_table_size = 500;
+  write_many(3, 700);
+  auto index = open();
+  const auto tables = index->tables().size();
+  const auto chunk = log_->chunks()[1];
+  value(disk_.set_read_only(chunk->path(), false));
+  alter(chunk->path(), log::kChunkHeaderSize + 4, std::byte{9});
+  for (const int threads : {1, 2, 8}) {
+    IndexRebuildJob job(*index, *log_, kNoPosition, threads);
+    Result<StepOutcome> step;
+    do {
+      step = job.step(Budget{.units = 100});
+    } while (step && step->kind != StepOutcome::Kind::kDone);
+    ASSERT_FALSE(step) << threads;
+    EXPECT_NE(step.error().message.find(chunk->path().string()), std::string::npos);
+    EXPECT_EQ(index->tables().size(), tables);
+    // One that is left early ends its threads.
+    IndexRebuildJob abandoned(*index, *log_, kNoPosition, threads);
+    value(abandoned.step(Budget{.units = 1}));
+  }
 }
 
 class Existence : public IndexOpen {
