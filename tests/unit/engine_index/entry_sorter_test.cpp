@@ -43,8 +43,13 @@ TEST_P(EntrySorterTest, GivesPiecesOfTheSameOrder) {
   std::vector<IndexEntry> entries;
   for (std::int64_t n = 0; n < 50'000; ++n) {
     // Streams as a log has them: their numbers ascend.
-    entries.push_back({StreamHash((random.below(200) + 1) * 0x9E3779B97F4A7C15U), EventNumber(n),
-                       LogPosition(n)});
+    entries.push_back({StreamHash((random.below(200) + 1) * 0x9E3779B97F4A7C15U),
+                       EventNumber(n / 100), LogPosition(n)});
+  }
+  // A tombstone, and the order of chunks that were read side by side.
+  entries[25'000].number = kDeletedStream;
+  for (std::size_t n = 10'000; n < 20'000; n += 2) {
+    std::swap(entries[n], entries[n + 20'000]);
   }
   EntrySorter sorter(files, "/", random, GetParam());
   for (const auto& entry : entries) {
