@@ -136,10 +136,11 @@ Result<bool> EstimateJob::State::count_chunk(std::uint32_t units, Estimate& esti
             .within(chunks[next_chunk]->path().string());
       }
       if (!keeps_prepare(*prepare, metastream, *found, preview.rules())) {
-        VERGER_TRY(const auto rule, rules.of(*prepare, metastream, *found));
+        auto& stream = top.at(prepare->stream);
+        VERGER_TRY(const auto rule, rules.of(*prepare, metastream, *found, stream.facts));
         estimate.by_rule[static_cast<std::size_t>(rule)] += volume;
         row.removed += volume;
-        top.add(prepare->stream, volume.bytes);
+        stream.removed += volume;
         continue;
       }
     }

@@ -1,11 +1,6 @@
 #include "engine/scavenge/removal_rule.h"
 
 namespace verger::scavenge {
-namespace {
-
-constexpr std::size_t kRememberedStreams = 262'144;
-
-}  // namespace
 
 std::string_view to_string(RemovalRule rule) {
   switch (rule) {
@@ -61,17 +56,17 @@ RemovalRule removal_rule(const log::Prepare& prepare, bool is_metastream,
 
 RemovalRules::RemovalRules(ScavengeState& state, const index::Index& index,
                            const log::TransactionLog& log, LogPosition point)
-    : state_(state), index_(index, log, point), facts_(kRememberedStreams) {}
+    : state_(state), index_(index, log, point) {}
 
 Result<RemovalRule> RemovalRules::of(const log::Prepare& prepare, bool is_metastream,
-                                     const StreamLimits& limits) {
+                                     const StreamLimits& limits,
+                                     std::optional<RemovalFacts>& facts) {
   if (is_metastream || limits.tombstoned) {
     return removal_rule(prepare, is_metastream, limits, std::nullopt, kNoStream);
   }
-  const auto* facts = facts_.find(prepare.stream);
-  if (facts == nullptr) {
+  if (!facts) {
     const auto handle = state_.handle_of(prepare.stream);
-    Facts found;
+    RemovalFacts found;
     VERGER_TRY(found.original, state_.original_data(handle));
     if (found.original && found.original->max_count) {
       // With a single limit it is clear what discards; the look into the index would cost more
@@ -84,7 +79,7 @@ Result<RemovalRule> RemovalRules::of(const log::Prepare& prepare, bool is_metast
         VERGER_TRY(found.last, index_.last_number(handle, name_of));
       }
     }
-    facts = &facts_.put(prepare.stream, found);
+    facts = found;
   }
   return removal_rule(prepare, is_metastream, limits, facts->original, facts->last);
 }

@@ -6,7 +6,6 @@
 
 #include "engine/index/index.h"
 #include "engine/log/record.h"
-#include "engine/scavenge/detail/name_cache.h"
 #include "engine/scavenge/index_view.h"
 #include "engine/scavenge/rules.h"
 #include "engine/scavenge/scavenge_state.h"
@@ -36,22 +35,24 @@ RemovalRule removal_rule(const log::Prepare& prepare, bool is_metastream,
                          const StreamLimits& limits, const std::optional<OriginalData>& original,
                          EventNumber last);
 
-/// The same, looking up what it needs, with a memory of the streams it met last.
+/// What removal_rule() has to know of a stream beside its limits.
+struct RemovalFacts {
+  std::optional<OriginalData> original;
+  EventNumber last = kNoStream;
+};
+
+/// The same, looking up what it needs.
 class RemovalRules {
  public:
   RemovalRules(ScavengeState& state, const index::Index& index, const log::TransactionLog& log,
                LogPosition point);
+  /// `facts` are the stream's: looked up where they are missing and needed.
   Result<RemovalRule> of(const log::Prepare& prepare, bool is_metastream,
-                         const StreamLimits& limits);
+                         const StreamLimits& limits, std::optional<RemovalFacts>& facts);
 
  private:
-  struct Facts {
-    std::optional<OriginalData> original;
-    EventNumber last = kNoStream;
-  };
   ScavengeState& state_;
   IndexView index_;
-  detail::NameCache<Facts> facts_;
 };
 
 }  // namespace verger::scavenge

@@ -1,38 +1,57 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/scavenge/estimate.h"
+#include "engine/scavenge/removal_rule.h"
 
 namespace verger::scavenge::detail {
 
-/// Volumes by stream, in bounded memory: when there are too many streams the lesser half is
-/// dropped.
+/// What goes of each stream, in bounded memory: when there are too many streams the lesser half is
+/// dropped. The table grows with the streams: few of them stay in the processor's cache.
 class TopStreams {
  public:
-  void add(std::string_view stream, std::uint64_t bytes) {
-    auto found = streams_.find(stream);
-    if (found == streams_.end()) {
+  struct Stream {
+    std::string name;
+    std::size_t hash = 0;
+    Volume removed;
+    std::optional<RemovalFacts> facts;
+  };
+
+  /// The stream, which something goes of. Valid until the next call.
+  Stream& at(std::string_view name) {
+    const auto hash = std::hash<std::string_view>{}(name);
+    auto slot = find(hash, name);
+    if (slots_[slot] == 0) {
       if (streams_.size() == kMost) {
         drop_lesser_half();
       }
-      found = streams_.emplace(std::string(stream), Volume{}).first;
+      streams_.push_back({.name = std::string(name), .hash = hash, .removed = {}, .facts = {}});
+      if (streams_.size() * 2 > slots_.size()) {
+        fill_slots();
+      } else {
+        slot = find(hash, name);
+        slots_[slot] = static_cast<std::uint32_t>(streams_.size());
+      }
+      return streams_.back();
     }
-    found->second += Volume{1, bytes};
+    return streams_[slots_[slot] - 1];
   }
   [[nodiscard]] bool exact() const { return exact_; }
   [[nodiscard]] std::uint64_t streams() const { return streams_.size() + dropped_; }
   [[nodiscard]] std::vector<StreamEstimate> largest(std::size_t count) const {
     std::vector<StreamEstimate> all;
     all.reserve(streams_.size());
-    for (const auto& [name, volume] : streams_) {
-      all.push_back({name, volume});
+    for (const auto& stream : streams_) {
+      all.push_back({stream.name, stream.removed});
     }
     const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size()));
     std::partial_sort(all.begin(), end, all.end(), [](const auto& a, const auto& b) {
@@ -45,32 +64,49 @@ class TopStreams {
 
  private:
   static constexpr std::size_t kMost = 400'000;
+  static constexpr std::size_t kFirstSlots = 1024;
+
+  /// The slot of the name, or the free one where it would be.
+  [[nodiscard]] std::size_t find(std::size_t hash, std::string_view name) const {
+    const auto last = slots_.size() - 1;
+    auto slot = (hash >> 7U) & last;
+    while (slots_[slot] != 0) {
+      const auto& stream = streams_[slots_[slot] - 1];
+      if (stream.hash == hash && stream.name == name) {
+        break;
+      }
+      slot = (slot + 1) & last;
+    }
+    return slot;
+  }
+
+  void fill_slots() {
+    slots_.assign(std::max(std::bit_ceil(streams_.size() * 4), kFirstSlots), 0);
+    for (std::size_t n = 0; n < streams_.size(); ++n) {
+      slots_[find(streams_[n].hash, streams_[n].name)] = static_cast<std::uint32_t>(n + 1);
+    }
+  }
 
   void drop_lesser_half() {
     std::vector<std::uint64_t> sizes;
     sizes.reserve(streams_.size());
-    for (const auto& [name, volume] : streams_) {
-      sizes.push_back(volume.bytes);
+    for (const auto& stream : streams_) {
+      sizes.push_back(stream.removed.bytes);
     }
     const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
     std::ranges::nth_element(sizes, middle);
     auto to_go = sizes.size() / 2;
-    std::erase_if(streams_, [&, limit = *middle](const auto& stream) {
-      const bool goes = to_go > 0 && stream.second.bytes <= limit;
+    dropped_ += std::erase_if(streams_, [&, limit = *middle](const auto& stream) {
+      const bool goes = to_go > 0 && stream.removed.bytes <= limit;
       to_go -= goes ? 1 : 0;
-      dropped_ += goes ? 1 : 0;
       return goes;
     });
     exact_ = false;
+    fill_slots();
   }
 
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>{}(text);
-    }
-  };
-  std::unordered_map<std::string, Volume, Hash, std::equal_to<>> streams_;
+  std::vector<Stream> streams_;
+  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(kFirstSlots);  ///< 0: free
   std::uint64_t dropped_ = 0;
   bool exact_ = true;
 };
