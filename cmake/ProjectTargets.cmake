@@ -1,5 +1,6 @@
-# verger_library(NAME [NET] [CLI] DEPENDS ... LIBS ...)   the *.cpp and *.h of the folder, and of the
-#   folders in it that have no target of their own (detail/, operations), are the target NAME
+# verger_library(NAME [NET] [CLI] DEPENDS ... LIBS ... [SOURCES ...])   the *.cpp and *.h of the folder,
+#   and of the folders in it that have no target of their own (detail/, operations), are the target
+#   NAME; SOURCES: patterns, where a folder has several
 # verger_program(NAME [NET] MAIN file.cpp DEPENDS ...)
 # verger_test(NAME [NET] DEPENDS ... [LIBS ...] [LABEL unit|integration|e2e|fault|simulation]
 #   [TIMEOUT s])
@@ -29,6 +30,8 @@ if(VERGER_SANITIZE)
 endif()
 if(VERGER_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
+  # For what no fuzzer runs: tests, and the libraries that tests/fuzz does not use.
+  set(verger_without_coverage -fno-sanitize-coverage=edge,indirect-calls,trace-cmp,inline-8bit-counters,pc-table,stack-depth)
 endif()
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   add_compile_definitions(_GLIBCXX_ASSERTIONS)
@@ -67,9 +70,12 @@ function(verger_reuse_precompiled name family net cli)
 endfunction()
 
 function(verger_library name)
-  cmake_parse_arguments(ARG "NET;CLI" "" "DEPENDS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "NET;CLI" "" "DEPENDS;LIBS;SOURCES" ${ARGN})
   verger_reject_leftovers(${name} ${ARG_UNPARSED_ARGUMENTS})
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp */*.cpp)
+  if(NOT ARG_SOURCES)
+    set(ARG_SOURCES *.cpp */*.cpp)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${ARG_SOURCES})
   file(GLOB headers CONFIGURE_DEPENDS *.h */*.h)
   file(GLOB others */CMakeLists.txt)  # targets of their own
   list(TRANSFORM others REPLACE "/CMakeLists\\.txt$" "/")
@@ -122,6 +128,7 @@ function(verger_test name)
   target_compile_definitions(${name} PRIVATE
     VERGER_TEST_FIXTURES="${PROJECT_SOURCE_DIR}/tests/fixtures"
     VERGER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  target_compile_options(${name} PRIVATE ${verger_without_coverage})
   verger_reuse_precompiled(${name} test "${ARG_NET}" FALSE)
   # COST: what may take longest starts first, so that no long test is left alone at the end.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60

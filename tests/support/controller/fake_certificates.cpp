@@ -7,10 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/digest.h"
+#include "nodeagent/api/agent_jobs.h"
 #include "nodeagent/api/json_answer.h"
 #include "nodeagent/certificates/certificate_details.h"
 #include "nodeagent/certificates/detail/verify_chain.h"
 #include "nodeagent/certificates/key.h"
+#include "nodeagent/http/client.h"
 #include "tests/support/results.h"
 
 namespace verger::test {
