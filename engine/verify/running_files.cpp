@@ -254,10 +254,23 @@ Result<void> RunningFiles::copy_active_chunk(const Path& path, std::int64_t byte
   return {};
 }
 
-Result<void> RunningFiles::still_whole() {
-  if (gone_) {
+Result<void> RunningFiles::chunks_in_place() {
+  bool replaced = gone_;
+  for (const auto& [path, kept] : kept_) {
+    const bool in_place = kept.content == nullptr && kept.file == nullptr;
+    if (in_place && log::parse_chunk_file_name(path.filename().string())) {
+      VERGER_TRY(const bool there, below_.exists(path));
+      replaced = replaced || !there;
+    }
+  }
+  if (replaced) {
     return Error{Errc::kConflict, "chunk files were replaced meanwhile"};
   }
+  return {};
+}
+
+Result<void> RunningFiles::still_whole() {
+  VERGER_RETURN_IF_ERROR(chunks_in_place());
   const auto cut = [this](std::string_view how) {
     return Error{Errc::kConflict,
                  fmt::format("{}: the log was cut meanwhile ({})", directory_.string(), how)};

@@ -28,6 +28,9 @@ class RunningFiles final : public FileSystem {
                                                     const Path& scratch, Random& random);
   ~RunningFiles() override;
 
+  /// kConflict: chunk files were replaced. Who reads holds them open, so that their space is in use
+  /// until then.
+  Result<void> chunks_in_place();
   /// After all was read. kConflict: chunk files were replaced or the log was cut meanwhile, so what
   /// was found may be none.
   Result<void> still_whole();

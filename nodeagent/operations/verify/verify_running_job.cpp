@@ -76,14 +76,19 @@ Result<StepOutcome> VerifyRunningJob::step(Budget budget) {
   return outcome;
 }
 
-/// Tables that the server merges away keep their space until they are closed here. From time to
-/// time: no verification is worth a full disk.
+/// Tables that the server merges away, and chunks that it replaces, keep their space until they are
+/// closed here. From time to time: no verification is worth a full disk.
 Result<void> VerifyRunningJob::check_room() {
   const auto now = clock_.monotonic();
   if (now < next_look_at_room_) {
     return {};
   }
   next_look_at_room_ = now + kBetweenLooksAtRoom;
+  if (auto in_place = running_->chunks_in_place(); !in_place) {
+    job_.reset();
+    running_.reset();
+    return in_place;
+  }
   const auto held = running_->held_bytes();
   const auto space = files_.space(place_.index_directory);
   if (held == 0 || !space || held <= space->available) {
