@@ -64,7 +64,8 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
   });
   for (auto& lane : lanes_) {
     if (!lane.ended) {
-      pieces.emplace_back([&, this] { read(lane, records, enough); });
+      // Counted here: what was read of the first lane is being taken while more of it is read.
+      pieces.emplace_back([&, this, held = lane.bytes()] { read(lane, records, held, enough); });
     }
   }
   runner_.run(pieces);
@@ -126,8 +127,8 @@ Result<void> Accumulator::open_lane() {
   return {};
 }
 
-void Accumulator::read(Lane& lane, std::uint32_t records, const std::atomic<bool>& enough) const {
-  auto held = lane.bytes();
+void Accumulator::read(Lane& lane, std::uint32_t records, std::size_t held,
+                       const std::atomic<bool>& enough) const {
   do {
     auto& summary = lane.fresh.emplace_back(lane.reader->read(records));
     lane.ended = summary.ended || summary.error.has_value();

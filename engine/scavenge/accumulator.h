@@ -44,7 +44,9 @@ class Accumulator final : public StageTask {
   /// Opens chunks until there is a lane for each that is read side by side.
   Result<void> open_lanes();
   Result<void> open_lane();
-  void read(Lane& lane, std::uint32_t records, const std::atomic<bool>& enough) const;
+  /// `held`: bytes of the lane's summaries when the step began.
+  void read(Lane& lane, std::uint32_t records, std::size_t held,
+            const std::atomic<bool>& enough) const;
   /// The summaries of the first lane that were there when the step began; closes the chunk when
   /// that is all.
   Result<void> take_read();
