@@ -93,6 +93,16 @@ TEST_F(AVerifyOperation, ChunksThatAreReplacedMeanwhileAreNoDamage) {
   EXPECT_TRUE(scratch_is_empty());
 }
 
+TEST_F(AVerifyOperation, HoldsNoReplacedChunksForLong) {
+  ASSERT_EQ(begin("o1", {{"throttlePercent", 5}}, "verify"), "202") << answer_;
+  copy_some("o1");
+  value(host_.disk().rename("/db/chunk-000003.000000", "/db/chunk-000003.000001"));
+  world_.run_for(seconds(40));
+  const auto status = look("o1");
+  EXPECT_EQ(status.value("errorCode", ""), "conflict") << status;
+  EXPECT_TRUE(scratch_is_empty());
+}
+
 TEST_F(AVerifyOperation, IsEndedBeforeTablesThatItHoldsFillTheDisk) {
   ASSERT_EQ(begin("o1", {{"throttlePercent", 5}}, "verify"), "202") << answer_;
   copy_some("o1");
