@@ -10,9 +10,8 @@ std::uint64_t completed_file_size(std::uint64_t data_bytes) {
 }
 
 std::uint64_t scavenged_file_size(std::uint64_t data_bytes, std::uint64_t records) {
-  constexpr std::uint64_t kPosmapEntrySize = 12;
-  return detail::align_chunk_file(kChunkHeaderSize + data_bytes + records * kPosmapEntrySize +
-                                  kChunkFooterSize);
+  return detail::align_chunk_file(kChunkHeaderSize + data_bytes +
+                                  records * detail::kPosmapEntrySize + kChunkFooterSize);
 }
 
 }  // namespace verger::log

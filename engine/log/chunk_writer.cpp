@@ -9,7 +9,6 @@
 namespace verger::log {
 namespace {
 
-constexpr std::size_t kPosmapEntrySize = sizeof(std::int32_t) + sizeof(std::int64_t);
 constexpr std::size_t kMapBlockSize = std::size_t{48} << 10U;
 
 }  // namespace
@@ -82,12 +81,12 @@ Result<void> ChunkWriter::State::note(LogPosition position, std::int64_t size) {
         fmt::format("{}: more than 2 GiB of records do not fit into a chunk file", path.string())};
   }
   if (header.scavenged) {
-    if (map.empty() || map.back().size() + kPosmapEntrySize > kMapBlockSize) {
+    if (map.empty() || map.back().size() + detail::kPosmapEntrySize > kMapBlockSize) {
       map.emplace_back().reserve(kMapBlockSize);
     }
     append_le(map.back(), static_cast<std::int32_t>(data_size));
     append_le(map.back(), local);
-    map_size += kPosmapEntrySize;
+    map_size += detail::kPosmapEntrySize;
   }
   data_size += size;
   logical_size = local + size;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "engine/base/byte_reader.h"
+#include "engine/base/byte_writer.h"
 #include "engine/log/detail/prepare_weight.h"
 
 namespace verger::log {
@@ -139,21 +140,10 @@ Result<void> decode_system(ByteReader& in, LogPosition position, Record& out) {
   return {};
 }
 
-/// Writes fields one after the other into memory that is large enough.
-class Writer {
+/// Adds texts, with their length in front of them: seven bits a byte, the lowest ones first.
+class Writer : public ByteWriter {
  public:
-  explicit Writer(std::byte* at) : at_(at) {}
-  template <std::integral T>
-  void integer(T value) {
-    store_le(at_, value);
-    at_ += sizeof(T);
-  }
-  void bytes(ByteView bytes) {
-    if (!bytes.empty()) {
-      std::memcpy(at_, bytes.data(), bytes.size());
-      at_ += bytes.size();
-    }
-  }
+  using ByteWriter::ByteWriter;
   void string(std::string_view text) {
     auto size = text.size();
     while (size >= 0x80) {
@@ -163,13 +153,6 @@ class Writer {
     integer(static_cast<std::uint8_t>(size));
     bytes(as_bytes(text));
   }
-  void blob(ByteView data) {
-    integer(static_cast<std::int32_t>(data.size()));
-    bytes(data);
-  }
-
- private:
-  std::byte* at_;
 };
 
 std::size_t string_size(std::string_view text) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/byte_writer.h"
 #include "engine/streams/metadata.h"
 #include "engine/streams/stream_names.h"
 
@@ -15,25 +16,6 @@ constexpr std::size_t kPlaces = 4;
 /// How long before an event is added its partition's memory is fetched.
 constexpr std::size_t kAhead = 6;
 
-/// Writes values one after the other into memory that is there.
-class FieldWriter {
- public:
-  explicit FieldWriter(std::byte* at) : at_(at) {}
-  template <std::integral T>
-  void number(T value) {
-    store_le(at_, value);
-    at_ += sizeof value;
-  }
-  void bytes(ByteView bytes) { at_ = std::ranges::copy(bytes, at_).out; }
-  void sized(ByteView value) {
-    number(static_cast<std::uint32_t>(value.size()));
-    bytes(value);
-  }
-
- private:
-  std::byte* at_;
-};
-
 /// What the digest of an event is the SHA-256 of; its size.
 std::size_t append_message(const log::Prepare& prepare, EventNumber number, Bytes& out) {
   const auto stream = as_bytes(prepare.stream);
@@ -44,15 +26,15 @@ std::size_t append_message(const log::Prepare& prepare, EventNumber number, Byte
                     id.size() + type.size() + data.size() + prepare.metadata.size();
   const auto begin = out.size();
   out.resize(begin + size);
-  FieldWriter fields(out.data() + begin);
-  fields.sized(stream);
-  fields.number(number.value());
+  ByteWriter fields(out.data() + begin);
+  fields.blob(stream);
+  fields.integer(number.value());
   fields.bytes(id);
-  fields.sized(type);
-  fields.number(static_cast<std::uint8_t>(prepare.has(log::prepare_flags::kIsJson) ? 1 : 0));
-  fields.number(prepare.timestamp.value());
-  fields.sized(data);
-  fields.sized(prepare.metadata);
+  fields.blob(type);
+  fields.integer(static_cast<std::uint8_t>(prepare.has(log::prepare_flags::kIsJson) ? 1 : 0));
+  fields.integer(prepare.timestamp.value());
+  fields.blob(data);
+  fields.blob(prepare.metadata);
   return size;
 }
 
