@@ -1,5 +1,7 @@
 #include "engine/streams/detail/hashed_records.h"
 
+#include <utility>
+
 namespace verger::streams::detail {
 namespace {
 
@@ -37,19 +39,14 @@ void RecordHashing::give(std::unique_ptr<HashedRecords> records) {
     return;
   }
   hash(*records);
-  hashed_.push_back(std::move(records));
+  hashed_ = std::move(records);
 }
 
 std::unique_ptr<HashedRecords> RecordHashing::take(bool all) {
   if (background_) {
     return all || background_->size() >= kMostUnderWay ? background_->take() : nullptr;
   }
-  if (hashed_.empty()) {
-    return nullptr;
-  }
-  auto records = std::move(hashed_.front());
-  hashed_.pop_front();
-  return records;
+  return std::exchange(hashed_, nullptr);
 }
 
 void RecordHashing::recycle(std::unique_ptr<HashedRecords> records) {

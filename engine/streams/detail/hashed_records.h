@@ -23,16 +23,16 @@ struct HashedRecords {
   void clear();
 };
 
-/// Hashes stretches of the log in order, in a thread of its own or the calling one. At most a few
-/// are under way.
+/// Hashes stretches of the log in order, in a thread of its own or the calling one. Those that are
+/// hashed are to be taken after each that is given.
 class RecordHashing {
  public:
   explicit RecordHashing(bool in_background);
   /// An empty one.
   std::unique_ptr<HashedRecords> make();
   void give(std::unique_ptr<HashedRecords> records);
-  /// The oldest one, if there are so many that it has to be taken before the next is given, or with
-  /// `all` if there is any. Waits for it.
+  /// The oldest one, once it is hashed; nullptr: there is none, or, without `all`, so few that the
+  /// next can be given before.
   std::unique_ptr<HashedRecords> take(bool all);
   /// Its memory is used again.
   void recycle(std::unique_ptr<HashedRecords> records);
@@ -42,7 +42,7 @@ class RecordHashing {
 
   Sha256 chunk_;  ///< the current one
   std::vector<std::unique_ptr<HashedRecords>> spare_;
-  std::deque<std::unique_ptr<HashedRecords>> hashed_;  ///< by the calling thread
+  std::unique_ptr<HashedRecords> hashed_;  ///< by the calling thread
   std::optional<BackgroundStage<HashedRecords>> background_;
 };
 
