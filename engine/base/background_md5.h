@@ -64,7 +64,7 @@ class Md5Thread {
 /// it. Its destruction drops what was not hashed yet.
 class BackgroundMd5 {
  public:
-  /// `thread`: that of other messages, too, of which there are less than kMostMessages.
+  /// `thread`: that of other messages, too, of which there are fewer than kMostMessages.
   explicit BackgroundMd5(std::shared_ptr<Md5Thread> thread = std::make_shared<Md5Thread>());
   ~BackgroundMd5();
   BackgroundMd5(const BackgroundMd5&) = delete;

@@ -100,7 +100,7 @@ class VerifyDatabaseJob::State {
   }
 
   /// All that is read from end to end, chunks and tables. The database is opened before, so that
-  /// what chunks hold can be taken while they are read; if it cannot be, that is said later.
+  /// what chunks hold can be taken while they are read; if it cannot be, that is reported later.
   Result<void> find_files() {
     VERGER_RETURN_IF_ERROR(files_.make_directories(options_.scratch));
     VERGER_RETURN_IF_ERROR(chunk_files_.find());

@@ -7,7 +7,7 @@
 namespace verger::index::detail {
 namespace {
 
-/// A bucket of so many entries is sorted in memory whatever the batch is.
+/// A bucket of so many entries is sorted in memory, also where a batch is smaller than that.
 constexpr std::uint64_t kSmallBucket = 4096;
 /// What a merge hands out at once, and what is written at once.
 constexpr std::size_t kPieceEntries = 8192;

@@ -47,7 +47,7 @@ class RecordsAhead {
   };
   void work();
   void read(Part& part);
-  /// False once nothing is wanted any more.
+  /// False once the reading is to end.
   bool hand_over(Part& part, Batch batch);
 
   const log::TransactionLog& log_;

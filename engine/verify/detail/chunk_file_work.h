@@ -48,7 +48,7 @@ class ChunkFileWork final : public HashedFile {
   std::int32_t chunk_size_;
   std::optional<std::int64_t> writer_;
   bool opened_ = false;
-  std::shared_ptr<log::Chunk> chunk_;  ///< nullptr: there is nothing to read any more
+  std::shared_ptr<log::Chunk> chunk_;  ///< nullptr: nothing is left to read
   std::uint64_t at_ = 0;               ///< read so far
   std::uint64_t data_end_ = 0;
   std::uint64_t hashed_end_ = 0;              ///< the footer's MD5 is not hashed
