@@ -407,4 +407,7 @@ Result<const IndexEntry*> PTableScanner::next() {
   return more ? &state_->reader.current() : nullptr;
 }
 
+Result<std::span<const IndexEntry>> PTableScanner::ahead() { return state_->reader.ahead(); }
+void PTableScanner::skip(std::size_t count) { state_->reader.skip(count); }
+
 }  // namespace verger::index

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/base/file_system.h"
@@ -84,6 +85,12 @@ class PTableScanner {
   ~PTableScanner();
   /// nullptr behind the last entry; valid until the next call. Errors: kCorruption (order), kIo.
   Result<const IndexEntry*> next();
+  /// The entries that next() would return one after the other, as many as are in memory, but at
+  /// least one; none behind the last one. Valid until the next call. Errors: kCorruption (order),
+  /// kIo.
+  Result<std::span<const IndexEntry>> ahead();
+  /// Leaves out the first `count` of ahead().
+  void skip(std::size_t count);
 
  private:
   struct State;

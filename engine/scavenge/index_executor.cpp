@@ -64,6 +64,16 @@ Result<StepOutcome> IndexExecutor::run(Budget budget) {
       --table_->before_left;
       continue;
     }
+    if (!table_->writer) {
+      VERGER_TRY(const auto passed, pass_kept(budget.units - n));
+      if (passed > 0) {
+        n += passed - 1;
+        if (const auto rest = rest_after(passed); rest.count() > 0) {
+          return StepOutcome{StepOutcome::Kind::kRest, rest};
+        }
+        continue;
+      }
+    }
     VERGER_TRY(const auto* entry, table_->scanner.next());
     if (entry == nullptr) {
       VERGER_RETURN_IF_ERROR(close_table());
@@ -82,14 +92,46 @@ Result<StepOutcome> IndexExecutor::run(Budget budget) {
       }
       ++table_->dropped;
     }
-    if (++entries_since_rest_ >= kEntriesBetweenRests) {
-      entries_since_rest_ = 0;
-      if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
-        return StepOutcome{StepOutcome::Kind::kRest, rest};
-      }
+    if (const auto rest = rest_after(1); rest.count() > 0) {
+      return StepOutcome{StepOutcome::Kind::kRest, rest};
     }
   }
   return StepOutcome{};
+}
+
+std::chrono::milliseconds IndexExecutor::rest_after(std::uint32_t entries) {
+  entries_since_rest_ += entries;
+  if (entries_since_rest_ < kEntriesBetweenRests) {
+    return {};
+  }
+  entries_since_rest_ = 0;
+  return context_.throttle.rest_due();
+}
+
+Result<std::uint32_t> IndexExecutor::pass_kept(std::uint32_t most) {
+  auto& table = *table_;
+  VERGER_TRY(auto ahead, table.scanner.ahead());
+  ahead = ahead.first(std::min<std::size_t>(ahead.size(), most));
+  const auto rules = context_.rules();
+  std::size_t passed = 0;
+  while (passed < ahead.size()) {
+    const auto hash = ahead[passed].hash;
+    if (context_.state.is_collision_hash(hash)) {
+      break;
+    }
+    VERGER_TRY(const auto* limits, table.limits->seek(hash));
+    const auto begin = passed;
+    while (passed < ahead.size() && ahead[passed].hash == hash &&
+           (limits == nullptr || keeps_entry(ahead[passed], *limits, rules))) {
+      note_order(ahead[passed++]);
+    }
+    if (passed == begin) {
+      break;
+    }
+  }
+  table.scanner.skip(passed);
+  table.kept += passed;
+  return static_cast<std::uint32_t>(passed);
 }
 
 Result<void> IndexExecutor::open_table() {

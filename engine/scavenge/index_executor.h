@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -21,6 +22,11 @@ class IndexExecutor final : public StageTask {
   struct Table;
   Result<StepOutcome> run(Budget budget);
   Result<void> open_table();
+  /// Passes over entries that stay, hash by hash, up to the next one that may go; at most `most`.
+  /// For a table of which nothing has gone yet. Returns how many.
+  Result<std::uint32_t> pass_kept(std::uint32_t most);
+  /// What is due after so many further entries.
+  std::chrono::milliseconds rest_after(std::uint32_t entries);
   /// Something of the table goes: the rest is written to a new file.
   Result<void> start_writing();
   Result<void> close_table();

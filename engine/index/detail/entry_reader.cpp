@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
+#include <span>
+#include <type_traits>
 
 namespace verger::index::detail {
 namespace {
@@ -20,9 +23,13 @@ Error out_of_order(const Path& path, std::uint64_t offset) {
 Result<void> read_entries(const File& file, std::uint64_t offset, int version, std::uint64_t count,
                           std::vector<IndexEntry>& out) {
   const auto size = entry_size(version);
-  Bytes bytes(count * size);
-  VERGER_RETURN_IF_ERROR(file.read_exact(offset, bytes));
+  static_assert(sizeof(IndexEntry) == kEntrySize && std::is_trivially_copyable_v<IndexEntry>);
   out.resize(count);
+  // Entries of the newer versions are decoded where they were read to.
+  const bool in_place = size == kEntrySize;
+  Bytes apart(in_place ? 0 : count * size);
+  const auto bytes = in_place ? std::as_writable_bytes(std::span(out)) : MutableBytes(apart);
+  VERGER_RETURN_IF_ERROR(file.read_exact(offset, bytes));
   for (std::uint64_t i = 0; i < count; ++i) {
     out[i] = decode_entry(bytes.data() + i * size, version);
     if (i > 0 && out[i] > out[i - 1]) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/base/file_system.h"
@@ -29,6 +30,17 @@ class EntryReader {
     }
     return refill();
   }
+  /// The entries that advance() would move over next, as many as are in memory, but at least one;
+  /// none behind the last one. Valid until the next call. Errors: kCorruption, kIo.
+  Result<std::span<const IndexEntry>> ahead() {
+    if (at_ + 1 >= block_.size()) {
+      VERGER_TRY(const bool more, refill());
+      at_ = more ? static_cast<std::size_t>(-1) : 0;
+    }
+    return block_.empty() ? std::span<const IndexEntry>() : std::span(block_).subspan(at_ + 1);
+  }
+  /// Moves over the first `count` of ahead().
+  void skip(std::size_t count) { at_ += count; }
   /// Valid after advance() has returned true.
   [[nodiscard]] const IndexEntry& current() const { return block_[at_]; }
 

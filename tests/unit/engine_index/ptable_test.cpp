@@ -202,6 +202,34 @@ TEST_F(PTableFile, WithEntriesOutOfOrderFailsTheLookup) {
   EXPECT_THAT(found.error().message, testing::HasSubstr(path.string()));
 }
 
+TEST_F(PTableFile, IsScannedEntryByEntryAndManyAtOnce) {
+  constexpr std::int64_t kEntries = 20'000;  // more than are in memory at once
+  std::vector<IndexEntry> entries;
+  for (std::int64_t n = 0; n < kEntries; ++n) {
+    entries.push_back(make_entry(7, kEntries - n, kEntries - n));
+  }
+  const auto table = open(write(entries));
+  PTableScanner scanner(table);
+  std::vector<IndexEntry> found;
+  for (std::size_t turn = 0;; ++turn) {
+    const auto ahead = scanner.ahead();
+    ASSERT_TRUE(ahead);
+    EXPECT_EQ(ahead->empty(), found.size() == entries.size());
+    const auto some = ahead->first(std::min<std::size_t>(ahead->size(), turn));
+    found.insert(found.end(), some.begin(), some.end());
+    scanner.skip(some.size());
+    const auto entry = scanner.next();
+    ASSERT_TRUE(entry);
+    if (*entry == nullptr) {
+      break;
+    }
+    found.push_back(**entry);
+  }
+  EXPECT_EQ(found, entries);
+  EXPECT_TRUE(scanner.ahead()->empty());
+  EXPECT_EQ(*scanner.next(), nullptr);
+}
+
 TEST_F(PTableFile, AbandonedBeforeItIsFinishedIsRemoved) {
   {
     auto writer = PTableWriter::create(files_, "/index", random_.uuid(), 1, 16);
