@@ -26,6 +26,8 @@ class SharedLimits {
   static Result<std::unique_ptr<SharedLimits>> load(ScavengeState& state,
                                                     const std::function<Result<void>()>& pause);
   Result<StreamLimits> find(std::string_view stream);
+  /// To be held where the state is used beside readers.
+  [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
  private:
   friend class LimitsReader;

@@ -1,17 +1,41 @@
 #include "engine/scavenge/estimate.h"
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <mutex>
+#include <ranges>
+#include <span>
 
 #include "engine/index/ptable.h"
 #include "engine/index/ptable_size.h"
 #include "engine/log/chunk_size.h"
 #include "engine/scavenge/chunk_rewrite.h"
+#include "engine/scavenge/detail/chunk_count.h"
 #include "engine/scavenge/detail/merge_plan.h"
 #include "engine/scavenge/detail/top_streams.h"
+#include "engine/scavenge/parallel_runner.h"
 #include "engine/streams/stream_names.h"
 
 namespace verger::scavenge {
 namespace {
+
+/// Records of a step, where nothing is counted ahead and where it is.
+constexpr std::uint32_t kRecordsOfStep = 8192;
+constexpr std::uint32_t kRecordsOfStepAhead = 32'768;
+/// What all lanes together hold.
+constexpr std::size_t kMostCounted = std::size_t{8} << 20U;
+/// How many records ahead the memory for a stream is fetched.
+constexpr std::size_t kAhead = 8;
+
+/// How many chunks are counted side by side; their threads are the job's own.
+std::size_t lanes_of(const ScavengeOptions& options) {
+  return options.hash_in_background && options.throttle_percent == 100
+             ? static_cast<std::size_t>(std::max(options.threads, 2))
+             : 1;
+}
 
 /// What the point's own record adds to a chunk when it is not written yet.
 Volume point_record(const Preview& preview) {
@@ -36,7 +60,9 @@ struct EstimateJob::State {
         top_count(top_in),
         rules(preview_in.state(), parts.index, parts.log, preview_in.point().position),
         chunks(parts.log.chunks()),
-        slots(parts.index.tables()) {
+        slots(parts.index.tables()),
+        most_lanes(lanes_of(preview.options())),
+        own_runner(most_lanes > 1 ? make_thread_runner(static_cast<int>(most_lanes)) : nullptr) {
     for (const auto& chunk : chunks) {
       bytes_total += preview.reaches(*chunk) ? static_cast<std::uint64_t>(chunk->data_size()) : 0;
     }
@@ -45,22 +71,39 @@ struct EstimateJob::State {
     }
   }
 
-  /// Valid until the next call.
-  Result<const StreamLimits*> limits_of(std::string_view stream);
-  Result<void> open_chunk(Estimate& estimate);
-  Result<bool> count_chunk(std::uint32_t units, Estimate& estimate);
+  /// A chunk that is, or was, counted.
+  struct Lane {
+    ChunkEstimate row;
+    std::unique_ptr<detail::ChunkCounter> counter;  ///< nullptr: the chunk would not be rewritten
+    std::deque<detail::CountedRecords> counted;
+    std::deque<detail::CountedRecords> fresh;  ///< of this step
+    bool ended = false;
+    bool listed = false;  ///< the row is the last one of the estimate
+
+    [[nodiscard]] std::size_t bytes() const;
+  };
+
+  Result<void> open_lanes();
+  Result<void> open_lane();
+  void count(Lane& lane, std::uint32_t records, std::size_t held,
+             const std::atomic<bool>& enough) const;
+  /// True once there is no further chunk.
+  Result<bool> count_chunks(std::uint32_t units, Estimate& estimate);
+  Result<void> take_counted(Estimate& estimate);
+  Result<void> take(const detail::CountedRecords& counted, Estimate& estimate);
   void close_chunk(Estimate& estimate);
   Result<void> plan(Estimate& estimate);
   Result<std::uint64_t> records_in(const std::shared_ptr<const log::Chunk>& chunk) const;
   Result<bool> count_table(std::uint32_t units, Estimate& estimate);
-  Result<bool> keeps(const index::IndexEntry& entry);
+  Result<std::uint64_t> count_entries(std::span<const index::IndexEntry> entries,
+                                      TableEstimate& row);
+  Result<bool> keeps_colliding(const index::IndexEntry& entry);
   void add_up(Estimate& estimate);
 
   Preview& preview;
   const ScavengeParts& parts;
   std::size_t top_count;
   std::unique_ptr<SharedLimits> shared;
-  std::optional<LimitsReader> limits;
   RemovalRules rules;
   std::vector<std::shared_ptr<const log::Chunk>> chunks;
   std::vector<index::TableSlot> slots;
@@ -68,8 +111,10 @@ struct EstimateJob::State {
   std::uint64_t bytes_done = 0;
   std::uint64_t bytes_total = 0;
 
-  std::size_t next_chunk = 0;
-  std::optional<log::ChunkScanner> scanner;
+  std::size_t next_chunk = 0;  ///< that of the first lane
+  std::size_t most_lanes;
+  std::unique_ptr<ParallelRunner> own_runner;
+  std::deque<Lane> lanes;
   std::vector<detail::PhysicalChunk> physical;
   std::vector<std::size_t> uncounted;  ///< of `physical`: the records are not known yet
   detail::TopStreams top;
@@ -80,77 +125,146 @@ struct EstimateJob::State {
   Bytes buffer;
 };
 
-Result<const StreamLimits*> EstimateJob::State::limits_of(std::string_view stream) {
-  if (!limits) {
-    VERGER_TRY(shared, SharedLimits::load(preview.state(), [] { return Result<void>{}; }));
-    limits.emplace(*shared, preview.options().limits_cache);
+std::size_t EstimateJob::State::Lane::bytes() const {
+  std::size_t sum = 0;
+  for (const auto* records : {&counted, &fresh}) {
+    for (const auto& some : *records) {
+      sum += some.bytes();
+    }
   }
-  return limits->find(stream);
+  return sum;
 }
 
-Result<void> EstimateJob::State::open_chunk(Estimate& estimate) {
-  const auto& chunk = chunks[next_chunk];
-  ChunkEstimate row;
-  row.file = chunk->path().filename().string();
-  row.start = chunk->start().value();
-  row.end = chunk->end().value();
-  row.file_bytes_before = chunk->file_size();
-  row.file_bytes_after = row.file_bytes_before;
-  VERGER_TRY(row.executed, preview.executes(*chunk, row.weight));
-  estimate.chunks.push_back(std::move(row));
-  if (estimate.chunks.back().executed) {
-    VERGER_TRY(scanner, log::ChunkScanner::open(chunk, chunk->start_position()));
+Result<void> EstimateJob::State::open_lanes() {
+  while (lanes.size() < most_lanes && next_chunk + lanes.size() < chunks.size()) {
+    auto opened = open_lane();
+    if (!opened && lanes.empty()) {
+      return opened;
+    }
+    if (!opened) {
+      break;  // is said when it is its turn
+    }
   }
   return {};
 }
 
-/// True once there is no further chunk.
-Result<bool> EstimateJob::State::count_chunk(std::uint32_t units, Estimate& estimate) {
-  for (std::uint32_t n = 0; n < units; ++n) {
-    if (!scanner) {
-      if (next_chunk == chunks.size()) {
-        return true;
-      }
-      VERGER_RETURN_IF_ERROR(open_chunk(estimate));
-      if (!scanner) {
-        close_chunk(estimate);
-        continue;
-      }
+Result<void> EstimateJob::State::open_lane() {
+  const auto& chunk = chunks[next_chunk + lanes.size()];
+  Lane lane;
+  lane.row.file = chunk->path().filename().string();
+  lane.row.start = chunk->start().value();
+  lane.row.end = chunk->end().value();
+  lane.row.file_bytes_before = chunk->file_size();
+  lane.row.file_bytes_after = lane.row.file_bytes_before;
+  VERGER_TRY(lane.row.executed, preview.executes(*chunk, lane.row.weight));
+  lane.ended = !lane.row.executed;
+  if (lane.row.executed) {
+    if (shared == nullptr) {
+      VERGER_TRY(shared, SharedLimits::load(preview.state(), [] { return Result<void>{}; }));
     }
-    VERGER_TRY(const auto record, scanner->next());
-    if (!record) {
-      close_chunk(estimate);
-      continue;
+    VERGER_TRY(lane.counter,
+               detail::ChunkCounter::open(
+                   chunk, preview.rules(),
+                   LimitsReader(*shared, preview.options().limits_cache / most_lanes)));
+  }
+  lanes.push_back(std::move(lane));
+  return {};
+}
+
+void EstimateJob::State::count(Lane& lane, std::uint32_t records, std::size_t held,
+                               const std::atomic<bool>& enough) const {
+  do {
+    const auto& counted = lane.fresh.emplace_back(lane.counter->read(records));
+    lane.ended = counted.ended || counted.error.has_value();
+    held += counted.bytes();
+  } while (!lane.ended && held < kMostCounted / most_lanes &&
+           !enough.load(std::memory_order_relaxed));
+}
+
+Result<bool> EstimateJob::State::count_chunks(std::uint32_t units, Estimate& estimate) {
+  VERGER_RETURN_IF_ERROR(open_lanes());
+  if (lanes.empty()) {
+    own_runner.reset();
+    return true;
+  }
+  auto& first = lanes.front();
+  if (!first.listed) {
+    estimate.chunks.push_back(first.row);
+    first.listed = true;
+  }
+  const auto records =
+      std::min(units, own_runner == nullptr ? kRecordsOfStep : kRecordsOfStepAhead);
+  std::atomic<bool> enough = false;
+  Result<void> taken;
+  std::vector<std::function<void()>> pieces;
+  pieces.emplace_back([&] {
+    taken = take_counted(estimate);
+    enough.store(true, std::memory_order_relaxed);
+  });
+  for (auto& lane : lanes) {
+    if (!lane.ended) {
+      // Counted here: what the first lane holds is being taken while more of it is counted.
+      pieces.emplace_back([&, this, held = lane.bytes()] { count(lane, records, held, enough); });
     }
-    auto& row = estimate.chunks.back();
-    const Volume volume{1, record->framed.size()};
-    bytes_done += volume.bytes;
-    const auto* prepare = record->prepare();
-    if (prepare != nullptr) {
-      const bool metastream = streams::is_metastream(prepare->stream);
-      VERGER_TRY(const auto* found, limits_of(prepare->stream));
-      if (prepare->event_number().value() < 0 &&
-          asks_for_number(*prepare, metastream, *found, preview.rules())) {
-        // The run ends here, too.
-        return without_number(prepare->stream, prepare->position, prepare->event_number())
-            .within(chunks[next_chunk]->path().string());
-      }
-      if (!keeps_prepare(*prepare, metastream, *found, preview.rules())) {
-        auto& stream = top.at(prepare->stream);
-        VERGER_TRY(const auto rule, rules.of(*prepare, metastream, *found, stream.facts));
-        estimate.by_rule[static_cast<std::size_t>(rule)] += volume;
-        row.removed += volume;
-        stream.removed += volume;
-        continue;
-      }
-    }
-    row.kept += volume;
+  }
+  (own_runner == nullptr ? inline_runner() : *own_runner).run(pieces);
+  VERGER_RETURN_IF_ERROR(taken);
+  for (auto& lane : lanes) {
+    std::ranges::move(lane.fresh, std::back_inserter(lane.counted));
+    lane.fresh.clear();
+  }
+  if (first.ended && first.counted.empty()) {
+    close_chunk(estimate);
+    lanes.pop_front();
   }
   return false;
 }
 
+Result<void> EstimateJob::State::take_counted(Estimate& estimate) {
+  auto& counted = lanes.front().counted;
+  while (!counted.empty()) {
+    VERGER_RETURN_IF_ERROR(take(counted.front(), estimate));
+    counted.pop_front();
+  }
+  return {};
+}
+
+Result<void> EstimateJob::State::take(const detail::CountedRecords& counted, Estimate& estimate) {
+  auto& row = estimate.chunks.back();
+  row.kept += counted.kept;
+  bytes_done += counted.kept.bytes;
+  const auto& removed = counted.removed;
+  log::Prepare prepare;
+  StreamLimits limits;
+  for (std::size_t n = 0; n < removed.size(); ++n) {
+    if (n + 3 * kAhead < removed.size()) {
+      top.expect_place(removed[n + 3 * kAhead].name_hash);
+      top.expect_stream(removed[n + 2 * kAhead].name_hash);
+      top.expect_name(removed[n + kAhead].name_hash);
+    }
+    const auto& record = removed[n];
+    const Volume volume{1, record.bytes};
+    bytes_done += volume.bytes;
+    prepare.stream = counted.name_of(record);
+    prepare.flags = record.flags;
+    prepare.expected_version = record.expected_version;
+    limits.tombstoned = record.tombstoned;
+    limits.discard = record.by_number ? DiscardPoint(kDeletedStream.value()) : DiscardPoint();
+    auto& stream = top.at(prepare.stream, record.name_hash);
+    // Its facts may be in the state, which the lanes use, too.
+    const auto lock = stream.facts ? std::unique_lock<std::mutex>() : shared->lock();
+    VERGER_TRY(const auto rule, rules.of(prepare, record.metastream, limits, stream.facts));
+    estimate.by_rule[static_cast<std::size_t>(rule)] += volume;
+    row.removed += volume;
+    stream.removed += volume;
+  }
+  if (counted.error) {
+    return *counted.error;
+  }
+  return {};
+}
+
 void EstimateJob::State::close_chunk(Estimate& estimate) {
-  scanner.reset();
   const auto& chunk = chunks[next_chunk];
   auto& row = estimate.chunks.back();
   const bool last = next_chunk + 1 == chunks.size();
@@ -246,35 +360,59 @@ Result<bool> EstimateJob::State::count_table(std::uint32_t units, Estimate& esti
                                  .file_bytes_before = slot.table->file_size(),
                                  .file_bytes_after = slot.table->file_size()});
     }
-    VERGER_TRY(const auto* entry, table->next());
+    VERGER_TRY(const auto ahead, table->ahead());
     auto& row = estimate.tables.back();
-    if (entry == nullptr) {
-      cursor.reset();
-      table.reset();
-      const auto& old = *slots[next_table++].table;
-      row.rewritten = row.entries_removed > 0 || old.version() < index::kNewestTableVersion;
-      if (row.rewritten) {
-        row.file_bytes_after =
-            index::ptable_file_size(row.entries_kept, parts.index.options().cache_depth);
-      }
-      bytes_done += row.file_bytes_before;
+    if (!ahead.empty()) {
+      VERGER_TRY(const auto counted,
+                 count_entries(ahead.first(std::min<std::size_t>(ahead.size(), units - n)), row));
+      table->skip(counted);
+      n += static_cast<std::uint32_t>(counted) - 1;
       continue;
     }
-    VERGER_TRY(const bool keep, keeps(*entry));
-    ++(keep ? row.entries_kept : row.entries_removed);
+    cursor.reset();
+    table.reset();
+    const auto& old = *slots[next_table++].table;
+    row.rewritten = row.entries_removed > 0 || old.version() < index::kNewestTableVersion;
+    if (row.rewritten) {
+      row.file_bytes_after =
+          index::ptable_file_size(row.entries_kept, parts.index.options().cache_depth);
+    }
+    bytes_done += row.file_bytes_before;
   }
   return false;
 }
 
+/// Of the first hash among them; how many.
+Result<std::uint64_t> EstimateJob::State::count_entries(std::span<const index::IndexEntry> entries,
+                                                        TableEstimate& row) {
+  const auto hash = entries.front().hash;
+  const auto end = std::ranges::find_if(
+      entries, [hash](const index::IndexEntry& entry) { return entry.hash != hash; });
+  const auto run = entries.first(static_cast<std::size_t>(end - entries.begin()));
+  if (preview.state().is_collision_hash(hash)) {
+    for (const auto& entry : run) {
+      VERGER_TRY(const bool keep, keeps_colliding(entry));
+      ++(keep ? row.entries_kept : row.entries_removed);
+    }
+    return run.size();
+  }
+  VERGER_TRY(const auto* found, cursor->seek(hash));
+  const auto rules_of_run = preview.rules();
+  const auto kept = found == nullptr
+                        ? std::ssize(run)
+                        : std::ranges::count_if(run, [&](const index::IndexEntry& entry) {
+                            return keeps_entry(entry, *found, rules_of_run);
+                          });
+  row.entries_kept += static_cast<std::uint64_t>(kept);
+  row.entries_removed += run.size() - static_cast<std::uint64_t>(kept);
+  return run.size();
+}
+
 /// As the index executor decides, in a log whose chunks have been executed.
-Result<bool> EstimateJob::State::keeps(const index::IndexEntry& entry) {
+Result<bool> EstimateJob::State::keeps_colliding(const index::IndexEntry& entry) {
   auto& state = preview.state();
   if (entry.position >= preview.point().position) {
     return true;
-  }
-  if (!state.is_collision_hash(entry.hash)) {
-    VERGER_TRY(const auto* found, cursor->seek(entry.hash));
-    return found == nullptr || keeps_entry(entry, *found, preview.rules());
   }
   const auto record = parts.log.read(entry.position, buffer);
   if (!record) {
@@ -373,7 +511,7 @@ Result<StepOutcome> EstimateJob::step(Budget budget) {
   const auto units = std::max<std::uint32_t>(budget.units, 1);
   switch (state_->phase) {
     case Phase::kChunks: {
-      VERGER_TRY(const bool ended, state_->count_chunk(units, estimate_));
+      VERGER_TRY(const bool ended, state_->count_chunks(units, estimate_));
       state_->phase = ended ? Phase::kMerges : Phase::kChunks;
       break;
     }

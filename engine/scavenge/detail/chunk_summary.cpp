@@ -1,6 +1,7 @@
 #include "engine/scavenge/detail/chunk_summary.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 #include "engine/scavenge/context.h"
@@ -59,6 +60,7 @@ ChunkSummary ChunkReader::read(std::uint32_t records) {
 }
 
 Result<void> ChunkReader::read_into(ChunkSummary& summary, std::uint32_t records) {
+  std::array<SeenNames::Key, kRecordsReadAtOnce> keys;
   while (summary.count < records && summary.bytes() < kLargestSummary) {
     const auto wanted = std::min<std::size_t>(kRecordsReadAtOnce, records - summary.count);
     VERGER_TRY(const auto batch, scanner_.next_batch(wanted));
@@ -66,7 +68,14 @@ Result<void> ChunkReader::read_into(ChunkSummary& summary, std::uint32_t records
       summary.ended = true;
       return {};
     }
-    for (const auto& record : batch) {
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (const auto* prepare = batch[i].prepare()) {
+        keys[i] = SeenNames::key_of(prepare->stream);
+        seen_.expect(keys[i]);
+      }
+    }
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const auto& record = batch[i];
       const auto position = record.position();
       if (position > range_.point) {
         return Error{Errc::kCorruption,
@@ -79,7 +88,7 @@ Result<void> ChunkReader::read_into(ChunkSummary& summary, std::uint32_t records
         VERGER_RETURN_IF_ERROR(checksum_->add(record));
       }
       if (const auto* prepare = record.prepare()) {
-        VERGER_RETURN_IF_ERROR(take(*prepare, summary));
+        VERGER_RETURN_IF_ERROR(take(*prepare, keys[i], summary));
       }
       ++summary.count;
       summary.point_reached = position == range_.point;
@@ -103,7 +112,8 @@ Result<void> ChunkReader::finish_checksum() {
   return {};
 }
 
-Result<void> ChunkReader::take(const log::Prepare& prepare, ChunkSummary& summary) {
+Result<void> ChunkReader::take(const log::Prepare& prepare, const SeenNames::Key& key,
+                               ChunkSummary& summary) {
   if (!summary.range) {
     summary.range = TimeRange{prepare.timestamp, prepare.timestamp};
   }
@@ -117,31 +127,31 @@ Result<void> ChunkReader::take(const log::Prepare& prepare, ChunkSummary& summar
   }
   if (prepare.has(log::prepare_flags::kStreamDelete)) {
     ++summary.tombstones;
-    return take_tombstone(prepare, summary);
+    return take_tombstone(prepare, key, summary);
   }
   if (streams::is_metastream(prepare.stream)) {
     ++summary.metadatas;
-    return take_metadata(prepare, summary);
+    return take_metadata(prepare, key, summary);
   }
   ++summary.originals;
-  note(prepare.stream, summary);
+  note(prepare.stream, key, summary);
   return {};
 }
 
-void ChunkReader::note(std::string_view stream, ChunkSummary& summary) {
-  const auto key = SeenNames::key_of(stream);
+void ChunkReader::note(std::string_view stream, const SeenNames::Key& key, ChunkSummary& summary) {
   if (!seen_.insert(key)) {
     summary.names.push_back({store_name(stream, summary.text), key});
   }
 }
 
-Result<void> ChunkReader::take_metadata(const log::Prepare& prepare, ChunkSummary& summary) {
+Result<void> ChunkReader::take_metadata(const log::Prepare& prepare, const SeenNames::Key& key,
+                                        ChunkSummary& summary) {
   if (prepare.event_number().value() < 0) {
     return refused_record("a metadata record of an explicit transaction", prepare);
   }
   const auto original = streams::original_of(prepare.stream);
-  note(original, summary);
-  note(prepare.stream, summary);
+  note(original, SeenNames::key_of(original), summary);
+  note(prepare.stream, key, summary);
   const auto metadata = streams::parse_metadata(prepare.data, prepare.version);
   PendingRecord record;
   record.metastream = store_name(prepare.stream, summary.text);
@@ -157,7 +167,8 @@ Result<void> ChunkReader::take_metadata(const log::Prepare& prepare, ChunkSummar
   return {};
 }
 
-Result<void> ChunkReader::take_tombstone(const log::Prepare& prepare, ChunkSummary& summary) {
+Result<void> ChunkReader::take_tombstone(const log::Prepare& prepare, const SeenNames::Key& key,
+                                         ChunkSummary& summary) {
   if (streams::is_metastream(prepare.stream)) {
     return refused_record("a tombstone of a metastream", prepare);
   }
@@ -165,8 +176,8 @@ Result<void> ChunkReader::take_tombstone(const log::Prepare& prepare, ChunkSumma
     return refused_record("a tombstone without an event number", prepare);
   }
   const auto metastream = streams::metastream_of(prepare.stream);
-  note(prepare.stream, summary);
-  note(metastream, summary);
+  note(prepare.stream, key, summary);
+  note(metastream, SeenNames::key_of(metastream), summary);
   PendingRecord record;
   record.tombstone = true;
   record.metastream = store_name(metastream, summary.text);

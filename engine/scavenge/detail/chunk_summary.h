@@ -76,10 +76,13 @@ class ChunkReader {
   ChunkReader(std::shared_ptr<const log::Chunk> chunk, log::ChunkScanner scanner, Range range,
               index::HashFunction hash, std::optional<log::ChunkChecksum> checksum);
   Result<void> read_into(ChunkSummary& summary, std::uint32_t records);
-  Result<void> take(const log::Prepare& prepare, ChunkSummary& summary);
-  Result<void> take_metadata(const log::Prepare& prepare, ChunkSummary& summary);
-  Result<void> take_tombstone(const log::Prepare& prepare, ChunkSummary& summary);
-  void note(std::string_view stream, ChunkSummary& summary);
+  /// `key`: of its stream.
+  Result<void> take(const log::Prepare& prepare, const SeenNames::Key& key, ChunkSummary& summary);
+  Result<void> take_metadata(const log::Prepare& prepare, const SeenNames::Key& key,
+                             ChunkSummary& summary);
+  Result<void> take_tombstone(const log::Prepare& prepare, const SeenNames::Key& key,
+                              ChunkSummary& summary);
+  void note(std::string_view stream, const SeenNames::Key& key, ChunkSummary& summary);
 
   std::shared_ptr<const log::Chunk> chunk_;
   log::ChunkScanner scanner_;

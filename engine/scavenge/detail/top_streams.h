@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -22,19 +23,38 @@ class TopStreams {
   struct Stream {
     std::string name;
     std::size_t hash = 0;
-    Volume removed;
     std::optional<RemovalFacts> facts;
+    Volume removed;  ///< last: what is between is fetched with either end
   };
 
+  static std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>{}(name); }
+
+  /// The memory that at() will look at is fetched meanwhile: first where the stream is, some time
+  /// later the stream, then its name.
+  void expect_place(std::size_t hash) const { __builtin_prefetch(slots_.data() + place_of(hash)); }
+  void expect_stream(std::size_t hash) const {
+    if (const auto number = slots_[place_of(hash)]; number != 0) {
+      const auto& stream = streams_[number - 1];
+      __builtin_prefetch(&stream, 1);
+      __builtin_prefetch(&stream.facts);
+      __builtin_prefetch(&stream.removed, 1);
+    }
+  }
+  void expect_name(std::size_t hash) const {
+    if (const auto number = slots_[place_of(hash)]; number != 0) {
+      __builtin_prefetch(streams_[number - 1].name.data());
+    }
+  }
+
   /// The stream, which something goes of. Valid until the next call.
-  Stream& at(std::string_view name) {
-    const auto hash = std::hash<std::string_view>{}(name);
+  Stream& at(std::string_view name) { return at(name, hash_of(name)); }
+  Stream& at(std::string_view name, std::size_t hash) {
     auto slot = find(hash, name);
     if (slots_[slot] == 0) {
       if (streams_.size() == kMost) {
         drop_lesser_half();
       }
-      streams_.push_back({.name = std::string(name), .hash = hash, .removed = {}, .facts = {}});
+      streams_.push_back({.name = std::string(name), .hash = hash, .facts = {}, .removed = {}});
       if (streams_.size() * 2 > slots_.size()) {
         fill_slots();
       } else {
@@ -66,10 +86,14 @@ class TopStreams {
   static constexpr std::size_t kMost = 400'000;
   static constexpr std::size_t kFirstSlots = 1024;
 
+  [[nodiscard]] std::size_t place_of(std::size_t hash) const {
+    return (hash >> 7U) & (slots_.size() - 1);
+  }
+
   /// The slot of the name, or the free one where it would be.
   [[nodiscard]] std::size_t find(std::size_t hash, std::string_view name) const {
     const auto last = slots_.size() - 1;
-    auto slot = (hash >> 7U) & last;
+    auto slot = place_of(hash);
     while (slots_[slot] != 0) {
       const auto& stream = streams_[slots_[slot] - 1];
       if (stream.hash == hash && stream.name == name) {

@@ -121,8 +121,9 @@ Result<OpenedPreview> open_preview(ToolContext& tool, const PreviewArguments& ar
                                       tool.log};
   const auto scratch = arguments.scratch.empty() ? std::filesystem::temp_directory_path()
                                                  : std::filesystem::path(arguments.scratch);
-  VERGER_TRY(opened.preview,
-             scavenge::Preview::open(parts, {tool.files, scratch}, arguments.options));
+  auto options = arguments.options;
+  options.hash_in_background = true;  // chunks are read side by side
+  VERGER_TRY(opened.preview, scavenge::Preview::open(parts, {tool.files, scratch}, options));
   VERGER_RETURN_IF_ERROR(choose(tool, arguments, opened));
   VERGER_RETURN_IF_ERROR(run(tool, *opened.preview));
   return opened;

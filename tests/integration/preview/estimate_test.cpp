@@ -88,6 +88,7 @@ class EstimateFixture : public PreviewFixture {
     ASSERT_TRUE(estimate) << estimate.error().message;
     (*opened)->preview.reset();
     EXPECT_THAT(*(*opened)->scratch->list("/scratch"), testing::IsEmpty());
+    compare_side_by_side(files, *estimate);
 
     Recorder recorder;
     auto run = fixture.run();
@@ -106,6 +107,24 @@ class EstimateFixture : public PreviewFixture {
         std::accumulate(estimate->by_rule.begin(), estimate->by_rule.end(), scavenge::Volume{},
                         [](auto sum, const auto& one) { return sum += one; });
     EXPECT_EQ(by_rule, estimate->removed);
+  }
+
+  /// Chunks that are read side by side give the same, in the same order.
+  void compare_side_by_side(MemoryFileSystem& files, const Estimate& one_by_one) {
+    const auto opened = preview_of(files, /*side_by_side=*/true);
+    ASSERT_TRUE(opened) << opened.error().message;
+    const auto estimate = estimate_of(*(*opened)->preview);
+    ASSERT_TRUE(estimate) << estimate.error().message;
+    EXPECT_EQ(in_words(*estimate), in_words(one_by_one));
+    EXPECT_EQ(estimate->removed, one_by_one.removed);
+    EXPECT_EQ(estimate->kept, one_by_one.kept);
+    EXPECT_EQ(estimate->by_rule, one_by_one.by_rule);
+    EXPECT_EQ(estimate->streams_losing, one_by_one.streams_losing);
+    ASSERT_EQ(estimate->top.size(), one_by_one.top.size());
+    for (std::size_t n = 0; n < estimate->top.size(); ++n) {
+      EXPECT_EQ(estimate->top[n].stream, one_by_one.top[n].stream);
+      EXPECT_EQ(estimate->top[n].removed, one_by_one.top[n].removed);
+    }
   }
 
   static std::uint64_t record_bytes(FileSystem& files) {

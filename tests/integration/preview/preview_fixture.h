@@ -35,7 +35,7 @@ class PreviewFixture : public testing::TestWithParam<std::string> {
   };
 
   /// Opens read-only, and runs the preview of the case's point to its end.
-  Result<std::unique_ptr<Opened>> preview_of(FileSystem& files) {
+  Result<std::unique_ptr<Opened>> preview_of(FileSystem& files, bool side_by_side = false) {
     auto opened = std::make_unique<Opened>();
     VERGER_TRY(opened->database,
                open_database(files, "/db", fixture.run(), log::Access::kReadOnly));
@@ -46,8 +46,14 @@ class PreviewFixture : public testing::TestWithParam<std::string> {
                                         opened->clock,
                                         opened->random,
                                         null_log()};
-    VERGER_TRY(opened->preview, scavenge::Preview::open(parts, {*opened->scratch, "/scratch"},
-                                                        fixture.run().options));
+    auto options = fixture.run().options;
+    if (side_by_side) {
+      options.threads = 3;
+      options.throttle_percent = 100;
+      options.hash_in_background = true;
+    }
+    VERGER_TRY(opened->preview,
+               scavenge::Preview::open(parts, {*opened->scratch, "/scratch"}, options));
     opened->preview->choose(*fixture.point());
     for (;;) {
       VERGER_TRY(const auto outcome, opened->preview->step({.units = 100}));
