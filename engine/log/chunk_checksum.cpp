@@ -18,8 +18,12 @@ constexpr std::chrono::milliseconds kBetweenPauses(20);
 }  // namespace
 
 ChunkChecksum::ChunkChecksum(std::shared_ptr<const Chunk> chunk, bool in_background)
+    : ChunkChecksum(std::move(chunk), in_background ? std::make_shared<Md5Thread>() : nullptr) {}
+
+ChunkChecksum::ChunkChecksum(std::shared_ptr<const Chunk> chunk, std::shared_ptr<Md5Thread> hasher)
     : chunk_(std::move(chunk)),
-      background_(in_background ? std::make_unique<BackgroundMd5>() : nullptr) {
+      background_(hasher == nullptr ? nullptr
+                                    : std::make_unique<BackgroundMd5>(std::move(hasher))) {
   VERGER_ASSERT(chunk_->completed());
 }
 ChunkChecksum::~ChunkChecksum() = default;

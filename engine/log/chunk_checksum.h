@@ -23,6 +23,8 @@ class ChunkChecksum {
  public:
   /// `in_background`: a thread of its own hashes.
   ChunkChecksum(std::shared_ptr<const Chunk> chunk, bool in_background);
+  /// `hasher` hashes, beside other messages; nullptr: who adds the records.
+  ChunkChecksum(std::shared_ptr<const Chunk> chunk, std::shared_ptr<Md5Thread> hasher);
   ~ChunkChecksum();
   ChunkChecksum(ChunkChecksum&&) noexcept;
   ChunkChecksum& operator=(ChunkChecksum&&) noexcept;

@@ -24,11 +24,13 @@ struct ChunkMerger::Merge {
     bool unchecked = false;  ///< it is to be compared with its checksum
     bool own = false;        ///< this run has written it
   };
-  Merge(std::vector<Source> chunks, log::ChunkWriter output, bool hash_in_background, Monotonic now)
+  /// `hasher`: hashes what is read of sources, too; nullptr: step() does.
+  Merge(std::vector<Source> chunks, log::ChunkWriter output, std::shared_ptr<Md5Thread> hasher,
+        Monotonic now)
       : sources(std::move(chunks)),
         started(now),
         writer_(std::move(output)),
-        hash_in_background_(hash_in_background) {}
+        hasher_(std::move(hasher)) {}
 
   /// Continues for about `records` records, or some megabytes; true once the file is complete.
   Result<bool> step(std::uint32_t records);
@@ -53,7 +55,7 @@ struct ChunkMerger::Merge {
   Result<Copied> copy_bytes(std::size_t most);
 
   log::ChunkWriter writer_;
-  bool hash_in_background_;
+  std::shared_ptr<Md5Thread> hasher_;
   std::size_t source_ = 0;                               ///< of the next one
   std::optional<log::ChunkScanner> scanner_;             ///< of the current one
   std::optional<log::ChunkChecksum> checksum_;           ///< of the current one
@@ -71,7 +73,7 @@ Result<void> ChunkMerger::Merge::open_source() {
   }
   VERGER_TRY(scanner_, log::ChunkScanner::open(chunk, chunk->start_position()));
   if (unchecked) {
-    checksum_.emplace(chunk, hash_in_background_);
+    checksum_.emplace(chunk, hasher_);
   }
   return {};
 }
@@ -228,8 +230,7 @@ void ChunkMerger::start_merge(Group group) {
     const bool own = context_.is_own(*chunk);
     sources.push_back({.chunk = std::move(chunk), .unchecked = unchecked, .own = own});
   }
-  merges_.push_back(std::make_unique<Merge>(std::move(sources), *std::move(writer),
-                                            context_.options.hash_in_background,
+  merges_.push_back(std::make_unique<Merge>(std::move(sources), *std::move(writer), files_.hasher(),
                                             parts.clock.monotonic()));
 }
 
