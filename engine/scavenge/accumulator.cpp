@@ -13,8 +13,11 @@ constexpr std::uint64_t kRecordsBetweenRests = 1024;
 /// Records of a step: a stop and a rest are never far away.
 constexpr std::uint32_t kRecordsOfStep = 8192;
 constexpr std::uint32_t kRecordsOfStepAhead = 32'768;
-/// What all lanes together hold.
+/// What all lanes together hold, apart from what each thread is reading.
 constexpr std::size_t kMostSummaries = std::size_t{24} << 20U;
+/// Chunks that are read ahead of the ones that the threads are at: where a chunk says little, they
+/// continue while the first one is taken, committed, or compared with its checksum.
+constexpr int kChunksAhead = 4;
 /// How many numbers of a metastream are looked at for records out of order.
 constexpr std::int64_t kOrderWindow = 100;
 constexpr double kReplacedWeight = 2;
@@ -29,9 +32,10 @@ Accumulator::Accumulator(RunContext& context, std::optional<std::int32_t> done_c
       own_runner_(works_ahead() ? make_thread_runner(std::max(context.options.threads, 2))
                                 : nullptr),
       runner_(own_runner_ == nullptr ? inline_runner() : *own_runner_),
-      most_lanes_(own_runner_ == nullptr
-                      ? 1
-                      : static_cast<std::size_t>(std::max(context.options.threads, 2))) {
+      most_lanes_(
+          own_runner_ == nullptr
+              ? 1
+              : static_cast<std::size_t>(std::max(context.options.threads, 2) + kChunksAhead)) {
   const auto last = context_.chunk_of(context_.point.position);
   context_.progress.total = chunk_ <= last ? static_cast<std::uint64_t>(last - chunk_ + 1) : 0;
 }
@@ -55,17 +59,18 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
   }
   const auto records = std::clamp<std::uint32_t>(
       budget.units, 1, own_runner_ == nullptr ? kRecordsOfStep : kRecordsOfStepAhead);
-  std::atomic<bool> enough = false;
+  ReadingAhead ahead;
   Result<void> taken;
   std::vector<std::function<void()>> pieces;
   pieces.emplace_back([&] {
     taken = take_read();
-    enough.store(true, std::memory_order_relaxed);
+    ahead.enough.store(true, std::memory_order_relaxed);
   });
   for (auto& lane : lanes_) {
+    // Counted here: what was read of the first lane is being taken while more of it is read.
+    ahead.held += lane.bytes();
     if (!lane.ended) {
-      // Counted here: what was read of the first lane is being taken while more of it is read.
-      pieces.emplace_back([&, this, held = lane.bytes()] { read(lane, records, held, enough); });
+      pieces.emplace_back([&, this] { read(lane, records, ahead); });
     }
   }
   runner_.run(pieces);
@@ -127,14 +132,17 @@ Result<void> Accumulator::open_lane() {
   return {};
 }
 
-void Accumulator::read(Lane& lane, std::uint32_t records, std::size_t held,
-                       const std::atomic<bool>& enough) const {
+void Accumulator::read(Lane& lane, std::uint32_t records, ReadingAhead& ahead) const {
+  const auto has_room = [&] { return ahead.held.load(std::memory_order_relaxed) < kMostSummaries; };
+  if (&lane != &lanes_.front() && !has_room()) {
+    return;  // the first one is needed before anything can be taken
+  }
   do {
     auto& summary = lane.fresh.emplace_back(lane.reader->read(records));
     lane.ended = summary.ended || summary.error.has_value();
-    held += summary.bytes();
-  } while (!lane.ended && held < kMostSummaries / most_lanes_ &&
-           !enough.load(std::memory_order_relaxed) && context_.check_stop());
+    ahead.held += summary.bytes();
+  } while (!lane.ended && has_room() && !ahead.enough.load(std::memory_order_relaxed) &&
+           context_.check_stop());
 }
 
 Result<void> Accumulator::take_read() {

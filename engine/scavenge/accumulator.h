@@ -1,5 +1,8 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -41,12 +44,18 @@ class Accumulator final : public StageTask {
     [[nodiscard]] std::size_t bytes() const;
   };
 
-  /// Opens chunks until there is a lane for each that is read side by side.
+  /// What the threads of a step share.
+  struct ReadingAhead {
+    std::atomic<std::size_t> held = 0;  ///< bytes of the summaries of all lanes
+    std::atomic<bool> enough = false;   ///< what there was to be taken has been taken
+  };
+
+  /// Opens chunks until there are lanes for all that are read ahead.
   Result<void> open_lanes();
   Result<void> open_lane();
-  /// `held`: bytes of the lane's summaries when the step began.
-  void read(Lane& lane, std::uint32_t records, std::size_t held,
-            const std::atomic<bool>& enough) const;
+  /// Reads about `records` records of the lane, and as many again while others are being taken and
+  /// there is room for what they say.
+  void read(Lane& lane, std::uint32_t records, ReadingAhead& ahead) const;
   /// The summaries of the first lane that were there when the step began; closes the chunk when
   /// that is all.
   Result<void> take_read();
