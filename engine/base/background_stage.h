@@ -40,10 +40,15 @@ class BackgroundStage {
       return nullptr;
     }
     changed_.wait(lock, [this] { return done_ > 0; });
-    auto piece = std::move(pieces_.front());
-    pieces_.pop_front();
-    --done_;
-    return piece;
+    return take_first();
+  }
+  /// The same without waiting; nullptr: there is none whose work is done.
+  std::unique_ptr<Piece> take_done() {
+    const std::lock_guard lock(mutex_);
+    if (done_ == 0) {
+      return nullptr;
+    }
+    return take_first();
   }
   /// Pieces that were given and not taken.
   [[nodiscard]] std::size_t size() {
@@ -52,6 +57,13 @@ class BackgroundStage {
   }
 
  private:
+  std::unique_ptr<Piece> take_first() {
+    auto piece = std::move(pieces_.front());
+    pieces_.pop_front();
+    --done_;
+    return piece;
+  }
+
   void work_on_all() {
     std::unique_lock lock(mutex_);
     while (true) {

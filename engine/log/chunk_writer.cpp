@@ -122,6 +122,7 @@ Result<ChunkWriter::Finished> ChunkWriter::finish() {
   for (const auto& block : s.map) {
     VERGER_RETURN_IF_ERROR(s.output->append(block));
   }
+  s.map = {};  // the memory is for other files
   VERGER_TRY(const auto written, s.output->complete(footer));
   VERGER_RETURN_IF_ERROR(s.file->sync());
   s.finished = true;

@@ -22,38 +22,49 @@ std::string weight_text(double weight) {
 
 }  // namespace
 
-struct ChunkExecutor::Slot {
-  std::optional<LimitsReader> reader;     ///< from its first chunk on
-  std::unique_ptr<ChunkRewrite> rewrite;  ///< nullptr: idle
+/// A chunk on its way into its new file.
+struct ChunkExecutor::Work {
+  std::unique_ptr<ChunkRewrite> rewrite;
+  std::unique_ptr<LimitsReader> reader;
   double weight = 0;
   Monotonic started{};
-  Result<bool> outcome = false;  ///< of the latest step: whether the new file is complete
+  Result<bool> all_copied = false;  ///< by the latest step
+  Result<void> finished = {};
+
+  void finish() { finished = rewrite->finish(); }
+  [[nodiscard]] std::int32_t start() const { return rewrite->source().start().value(); }
+  [[nodiscard]] Error with_path(const Error& error) const {
+    const auto path = rewrite->source().path().string();
+    return error.message.starts_with(path) ? error : error.within(path);
+  }
 };
 
 ChunkExecutor::ChunkExecutor(RunContext& context, ParallelRunner& runner,
                              std::optional<std::int32_t> done_chunk)
-    : context_(context), runner_(runner), files_(context) {
-  const auto size = std::int64_t{context.parts.log.chunk_size()};
+    : context_(context),
+      runner_(runner),
+      files_(context),
+      finishing_(files_.finishes_in_background()) {
+  const auto size = std::int64_t{context_.parts.log.chunk_size()};
   next_ = LogPosition(done_chunk ? (std::int64_t{*done_chunk} + 1) * size : 0);
   last_end_ = done_chunk.value_or(-1);
   written_ = done_chunk;
-  for (std::size_t n = 0; n < files_.most(); ++n) {
-    slots_.push_back(std::make_unique<Slot>());
-  }
   context_.progress.total = static_cast<std::uint64_t>(context_.point.position.value());
 }
 
 ChunkExecutor::~ChunkExecutor() = default;
 
-Result<void> ChunkExecutor::give_limits(Slot& slot) {
+Result<std::unique_ptr<LimitsReader>> ChunkExecutor::take_reader() {
   if (limits_ == nullptr) {
     VERGER_TRY(limits_,
                SharedLimits::load(context_.state, [this] { return context_.check_stop(); }));
   }
-  if (!slot.reader) {
-    slot.reader.emplace(*limits_, context_.options.limits_cache / slots_.size());
+  if (readers_.empty()) {
+    return std::make_unique<LimitsReader>(*limits_, context_.options.limits_cache / files_.most());
   }
-  return {};
+  auto reader = std::move(readers_.back());
+  readers_.pop_back();
+  return reader;
 }
 
 Result<void> ChunkExecutor::check_numbers() {
@@ -87,22 +98,14 @@ bool ChunkExecutor::executes(double weight) const {
 Result<StepOutcome> ChunkExecutor::step(Budget budget) {
   VERGER_RETURN_IF_ERROR(context_.check_stop());
   VERGER_RETURN_IF_ERROR(check_numbers());
-  VERGER_RETURN_IF_ERROR(fill_slots());
-  std::vector<std::function<void()>> pieces;
-  for (auto& slot : slots_) {
-    if (slot->rewrite != nullptr && !*slot->outcome) {
-      pieces.emplace_back(
-          [&slot, budget] { slot->outcome = slot->rewrite->step(budget.units, *slot->reader); });
-    }
-  }
-  if (pieces.empty()) {
-    VERGER_TRY(const bool ignored, write_checkpoint());
-    static_cast<void>(ignored);
+  VERGER_RETURN_IF_ERROR(begin_chunks());
+  const bool last = under_way_.empty();
+  VERGER_RETURN_IF_ERROR(copy(budget.units));
+  VERGER_RETURN_IF_ERROR(switch_in_finished());
+  VERGER_TRY(const bool grown, write_checkpoint());
+  if (last) {
     return StepOutcome{StepOutcome::Kind::kDone, {}};
   }
-  runner_.run(pieces);
-  VERGER_RETURN_IF_ERROR(finish_slots());
-  VERGER_TRY(const bool grown, write_checkpoint());
   if (grown && context_.options.threads == 1) {
     if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
       return StepOutcome{StepOutcome::Kind::kRest, rest};
@@ -111,42 +114,54 @@ Result<StepOutcome> ChunkExecutor::step(Budget budget) {
   return StepOutcome{};
 }
 
-Result<void> ChunkExecutor::fill_slots() {
-  auto busy = static_cast<std::size_t>(
-      std::ranges::count_if(slots_, [](const auto& slot) { return slot->rewrite != nullptr; }));
-  for (auto& slot : slots_) {
-    if (slot->rewrite == nullptr && next_ < context_.point.position && files_.allows(busy)) {
-      VERGER_RETURN_IF_ERROR(fill(*slot));
-      ++busy;
-    }
+Result<void> ChunkExecutor::begin_chunks() {
+  while (next_ < context_.point.position &&
+         files_.allows(copying_.size(), under_way_.size() - copying_.size())) {
+    VERGER_RETURN_IF_ERROR(begin_chunk());
   }
   return {};
 }
 
-Result<void> ChunkExecutor::finish_slots() {
-  for (const auto& slot : slots_) {
-    if (slot->rewrite != nullptr && !slot->outcome) {
-      const auto& error = slot->outcome.error();
-      const auto file = slot->rewrite->source().path().string();
-      return error.message.starts_with(file) ? error : error.within(file);
+Result<void> ChunkExecutor::copy(std::uint32_t records) {
+  std::vector<std::function<void()>> pieces;
+  pieces.reserve(copying_.size());
+  for (const auto& work : copying_) {
+    pieces.emplace_back(
+        [&work, records] { work->all_copied = work->rewrite->step(records, *work->reader); });
+  }
+  runner_.run(pieces);
+  for (auto& work : copying_) {
+    if (!work->all_copied) {
+      return work->with_path(work->all_copied.error());
+    }
+    if (*work->all_copied) {
+      readers_.push_back(std::move(work->reader));
+      finishing_.give(std::move(work));
     }
   }
-  for (;;) {
-    Slot* first = nullptr;
-    for (const auto& slot : slots_) {
-      if (slot->rewrite != nullptr && (first == nullptr || slot->rewrite->source().start() <
-                                                               first->rewrite->source().start())) {
-        first = slot.get();
-      }
-    }
-    if (first == nullptr || !*first->outcome) {
-      return {};
-    }
-    VERGER_RETURN_IF_ERROR(finish(*first));
-  }
+  std::erase(copying_, nullptr);
+  return {};
 }
 
-Result<void> ChunkExecutor::fill(Slot& slot) {
+Result<void> ChunkExecutor::switch_in_finished() {
+  bool wait = copying_.empty();
+  while (auto work = finishing_.take(std::exchange(wait, false))) {
+    if (!work->finished) {
+      return work->with_path(work->finished.error());
+    }
+    const auto start = work->start();
+    finished_.emplace(start, std::move(work));
+  }
+  while (!finished_.empty() && finished_.begin()->first == *under_way_.begin()) {
+    VERGER_RETURN_IF_ERROR(switch_in(*finished_.begin()->second));
+    context_.release(std::move(finished_.begin()->second));
+    finished_.erase(finished_.begin());
+    under_way_.erase(under_way_.begin());
+  }
+  return {};
+}
+
+Result<void> ChunkExecutor::begin_chunk() {
   while (next_ < context_.point.position) {
     auto chunk = context_.parts.log.chunk_at(next_);
     if (chunk == nullptr || !chunk->completed()) {
@@ -165,20 +180,22 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
           fmt::format("SCAVENGING: executing {} with weight {}, chunks {}-{}, positions {} to {}",
                       name, weight_text(weight), chunk->start(), chunk->end(),
                       chunk->start_position(), chunk->end_position()));
-      VERGER_RETURN_IF_ERROR(give_limits(slot));
       const ChunkRewrite::Names names{
           .temporary = context_.parts.random.uuid().to_string() + ".scavenge.tmp",
           .chunk_id = context_.parts.random.uuid()};
-      slot.weight = weight;
-      slot.started = context_.parts.clock.monotonic();
+      auto work = std::make_unique<Work>();
+      work->weight = weight;
+      work->started = context_.parts.clock.monotonic();
+      VERGER_TRY(work->reader, take_reader());
       const bool unchecked = context_.is_unchecked(*chunk);
-      VERGER_TRY(slot.rewrite,
+      VERGER_TRY(work->rewrite,
                  ChunkRewrite::start(context_.parts.files, context_.parts.log, std::move(chunk),
                                      names, context_.rules(), context_.parts.out, files_.hasher()));
-      slot.outcome = false;
       if (unchecked) {
-        slot.rewrite->compare_checksum(context_.options.hash_in_background);
+        work->rewrite->compare_checksum(context_.options.hash_in_background);
       }
+      under_way_.insert(work->start());
+      copying_.push_back(std::move(work));
       return {};
     }
     ++context_.progress.chunks_skipped;
@@ -192,16 +209,15 @@ Result<void> ChunkExecutor::fill(Slot& slot) {
   return {};
 }
 
-Result<void> ChunkExecutor::finish(Slot& slot) {
-  const auto rewrite = std::move(slot.rewrite);
-  const auto& source = rewrite->source();
-  const auto& finished = rewrite->finished();
+Result<void> ChunkExecutor::switch_in(const Work& work) {
+  const auto& source = work.rewrite->source();
+  const auto& finished = work.rewrite->finished();
   ChunkExecuted event;
   event.start = source.start().value();
   event.end = source.end().value();
-  event.records_kept = rewrite->kept();
-  event.records_discarded = rewrite->discarded();
-  event.weight = slot.weight;
+  event.records_kept = work.rewrite->kept();
+  event.records_discarded = work.rewrite->discarded();
+  event.weight = work.weight;
   event.space_saved =
       static_cast<std::int64_t>(source.file_size()) - static_cast<std::int64_t>(finished.file_size);
   VERGER_TRY(const auto chunk, context_.parts.log.switch_in_chunk(finished.path));
@@ -209,7 +225,7 @@ Result<void> ChunkExecutor::finish(Slot& slot) {
   VERGER_FAILPOINT("scavenge.execute.after-switch");
   VERGER_RETURN_IF_ERROR(context_.state.reset_weights(event.start, event.end));
   VERGER_FAILPOINT("scavenge.execute.after-weight-reset");
-  event.time_taken = (context_.parts.clock.monotonic() - slot.started).count() / 100;
+  event.time_taken = (context_.parts.clock.monotonic() - work.started).count() / 100;
   context_.parts.out.debug(fmt::format(
       "SCAVENGING: executed chunks {}-{}: {} records kept, {} discarded, {} bytes before, {} after",
       event.start, event.end, event.records_kept, event.records_discarded, source.file_size(),
@@ -226,10 +242,8 @@ Result<void> ChunkExecutor::finish(Slot& slot) {
 
 Result<bool> ChunkExecutor::write_checkpoint() {
   auto done = last_end_;
-  for (const auto& slot : slots_) {
-    if (slot->rewrite != nullptr) {
-      done = std::min(done, slot->rewrite->source().start().value() - 1);
-    }
+  if (!under_way_.empty()) {
+    done = std::min(done, *under_way_.begin() - 1);
   }
   if (done < 0 || (written_ && done <= *written_)) {
     return false;

@@ -1,18 +1,22 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "engine/scavenge/chunk_rewrite.h"
 #include "engine/scavenge/context.h"
+#include "engine/scavenge/detail/finishing_files.h"
 #include "engine/scavenge/files_at_once.h"
 #include "engine/scavenge/parallel_runner.h"
 
 namespace verger::scavenge {
 
 /// Rewrites every physical chunk before the scavenge point whose weight exceeds the threshold,
-/// several of them side by side (FilesAtOnce). A step runs a slice of each and then, in the
+/// several of them side by side (FilesAtOnce). A step copies a slice of each and then, in the
 /// stepping thread, switches in what is finished, in the order of the log. A crash after a switch
 /// and before the reset of the weights makes the chunk be executed again, with the same result.
 class ChunkExecutor final : public StageTask {
@@ -23,19 +27,22 @@ class ChunkExecutor final : public StageTask {
   Result<StepOutcome> step(Budget budget) override;
 
  private:
-  struct Slot;
-  /// Loads the limits before the first chunk that is executed: mostly there is none.
-  Result<void> give_limits(Slot& slot);
+  struct Work;
+  /// Of the limits, which are loaded before the first chunk that is executed: mostly there is none.
+  Result<std::unique_ptr<LimitsReader>> take_reader();
   [[nodiscard]] bool executes(double weight) const;
   /// Ends the run before any chunk has changed where the server fails in the middle of it.
   Result<void> check_numbers();
-  /// Gives idle slots the next chunks.
-  Result<void> fill_slots();
-  /// Gives the slot the next chunk that is to be executed; skips others.
-  Result<void> fill(Slot& slot);
-  /// Switches in what is complete, unless an earlier chunk is still under way.
-  Result<void> finish_slots();
-  Result<void> finish(Slot& slot);
+  /// Begins as many chunks as may be under way.
+  Result<void> begin_chunks();
+  /// Begins the next chunk that is to be executed; skips others.
+  Result<void> begin_chunk();
+  /// Copies a slice of each chunk.
+  Result<void> copy(std::uint32_t records);
+  /// Switches in what is finished, unless an earlier chunk is still under way; waits for the disk
+  /// when there is nothing else to do.
+  Result<void> switch_in_finished();
+  Result<void> switch_in(const Work& work);
   /// Writes how far all chunks are done; true when that has grown.
   Result<bool> write_checkpoint();
 
@@ -43,9 +50,13 @@ class ChunkExecutor final : public StageTask {
   ParallelRunner& runner_;
   FilesAtOnce files_;
   std::unique_ptr<SharedLimits> limits_;
-  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<std::unique_ptr<LimitsReader>> readers_;  ///< unused ones
+  std::set<std::int32_t> under_way_;  ///< first chunk numbers of what is in the next three
+  std::vector<std::unique_ptr<Work>> copying_;  ///< their records
+  detail::FinishingFiles<Work> finishing_;
+  std::map<std::int32_t, std::unique_ptr<Work>> finished_;  ///< by the first chunk number
   LogPosition next_;
-  std::int32_t last_end_ = -1;  ///< end of the last chunk handed out or skipped
+  std::int32_t last_end_ = -1;  ///< end of the last chunk begun or skipped
   std::optional<std::int32_t> written_;
   std::uint64_t executed_ = 0;
 };

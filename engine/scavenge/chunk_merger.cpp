@@ -17,7 +17,7 @@ constexpr std::size_t kBytesOfMergeAtOnce = std::size_t{256} << 10U;
 
 }  // namespace
 
-/// One group on its way into one file. Its step() is independent of other merges.
+/// One group on its way into one file. Independent of other merges.
 struct ChunkMerger::Merge {
   struct Source {
     std::shared_ptr<const log::Chunk> chunk;
@@ -32,15 +32,17 @@ struct ChunkMerger::Merge {
         writer_(std::move(output)),
         hasher_(std::move(hasher)) {}
 
-  /// Continues for about `records` records, or some megabytes; true once the file is complete.
+  /// Continues for about `records` records, or some megabytes; true once all records are copied.
   Result<bool> step(std::uint32_t records);
+  /// The new file gets its map, footer and checksum, and is on the disk.
+  void finish() { finished = writer_.finish(); }
   [[nodiscard]] const log::Chunk& first() const { return *sources.front().chunk; }
   [[nodiscard]] const log::Chunk& last() const { return *sources.back().chunk; }
 
   std::vector<Source> sources;
   Monotonic started;
-  Result<bool> outcome = false;  ///< of the latest step
-  std::optional<log::ChunkWriter::Finished> finished;
+  Result<bool> all_copied = false;  ///< by the latest step
+  Result<log::ChunkWriter::Finished> finished = log::ChunkWriter::Finished{};
 
  private:
   /// How much one call has copied; no records: the source has ended.
@@ -83,7 +85,6 @@ Result<bool> ChunkMerger::Merge::step(std::uint32_t records) {
   for (std::size_t n = 0; n < records && bytes < kMostCopiedAtOnce;) {
     if (!scanner_ && !posmap_) {
       if (source_ == sources.size()) {
-        VERGER_TRY(finished, writer_.finish());
         return true;
       }
       VERGER_RETURN_IF_ERROR(open_source());
@@ -139,7 +140,10 @@ Result<ChunkMerger::Merge::Copied> ChunkMerger::Merge::copy_bytes(std::size_t mo
 }
 
 ChunkMerger::ChunkMerger(RunContext& context, ParallelRunner& runner)
-    : context_(context), runner_(runner), files_(context) {
+    : context_(context),
+      runner_(runner),
+      files_(context),
+      finishing_(files_.finishes_in_background()) {
   context_.progress.total = static_cast<std::uint64_t>(context_.parts.log.end().value());
 }
 
@@ -148,16 +152,17 @@ ChunkMerger::~ChunkMerger() = default;
 Result<StepOutcome> ChunkMerger::step(Budget budget) {
   auto stopped = context_.check_stop();
   if (!stopped) {
-    for (const auto& merge : std::exchange(merges_, {})) {
-      report_failure(*merge, {Errc::kCancelled, "Scavenge cancelled"});
-    }
+    report_all_cancelled();
     return stopped.error();
   }
   if (!context_.options.merge_chunks) {
     return StepOutcome{StepOutcome::Kind::kDone, {}};
   }
-  if (!merges_.empty() && (pass_ended_ || !files_.allows(merges_.size()))) {
-    VERGER_RETURN_IF_ERROR(copy(budget.units));
+  const auto finishing = finishing_.size();
+  if (copying_.size() + finishing > 0 &&
+      (pass_ended_ || !files_.allows(copying_.size(), finishing))) {
+    copy(budget.units);
+    VERGER_RETURN_IF_ERROR(switch_in_finished());
     return StepOutcome{};
   }
   if (pass_ended_) {
@@ -230,35 +235,42 @@ void ChunkMerger::start_merge(Group group) {
     const bool own = context_.is_own(*chunk);
     sources.push_back({.chunk = std::move(chunk), .unchecked = unchecked, .own = own});
   }
-  merges_.push_back(std::make_unique<Merge>(std::move(sources), *std::move(writer), files_.hasher(),
-                                            parts.clock.monotonic()));
+  copying_.push_back(std::make_unique<Merge>(std::move(sources), *std::move(writer),
+                                             files_.hasher(), parts.clock.monotonic()));
 }
 
-Result<void> ChunkMerger::copy(std::uint32_t records) {
+void ChunkMerger::copy(std::uint32_t records) {
   std::vector<std::function<void()>> pieces;
-  pieces.reserve(merges_.size());
-  for (const auto& merge : merges_) {
-    pieces.emplace_back([&merge, records] { merge->outcome = merge->step(records); });
+  pieces.reserve(copying_.size());
+  for (const auto& merge : copying_) {
+    pieces.emplace_back([&merge, records] { merge->all_copied = merge->step(records); });
   }
   runner_.run(pieces);
-  std::vector<std::unique_ptr<Merge>> ended;
-  for (auto& merge : merges_) {
-    if (!merge->outcome || *merge->outcome) {
-      ended.push_back(std::move(merge));
+  for (auto& merge : copying_) {
+    if (!merge->all_copied) {
+      report_failure(*merge, merge->all_copied.error());
+      merge.reset();
+    } else if (*merge->all_copied) {
+      finishing_.give(std::move(merge));
     }
   }
-  std::erase(merges_, nullptr);
-  for (const auto& merge : ended) {
-    if (!merge->outcome) {
-      report_failure(*merge, merge->outcome.error());
+  std::erase(copying_, nullptr);
+}
+
+Result<void> ChunkMerger::switch_in_finished() {
+  bool wait = copying_.empty();
+  while (auto merge = finishing_.take(std::exchange(wait, false))) {
+    if (merge->finished) {
+      VERGER_RETURN_IF_ERROR(switch_in(*merge));
     } else {
-      VERGER_RETURN_IF_ERROR(finish(*merge));
+      report_failure(*merge, merge->finished.error());
     }
+    context_.release(std::move(merge));
   }
   return {};
 }
 
-Result<void> ChunkMerger::finish(Merge& merge) {
+Result<void> ChunkMerger::switch_in(const Merge& merge) {
   ChunksMerged event;
   event.start = merge.first().start().value();
   event.end = merge.last().end().value();
@@ -278,6 +290,16 @@ Result<void> ChunkMerger::finish(Merge& merge) {
   context_.parts.out.debug(fmt::format("SCAVENGING: merged chunks {}-{}", event.start, event.end));
   context_.events.chunks_merged(event);
   return context_.unit_finished(Stage::kMergingChunks, ++groups_);
+}
+
+void ChunkMerger::report_all_cancelled() {
+  const Error cancelled{Errc::kCancelled, "Scavenge cancelled"};
+  while (const auto merge = finishing_.take(/*wait=*/true)) {
+    report_failure(*merge, cancelled);
+  }
+  for (const auto& merge : std::exchange(copying_, {})) {
+    report_failure(*merge, cancelled);
+  }
 }
 
 void ChunkMerger::report_failure(const Merge& merge, const Error& error) {

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "engine/log/chunk.h"
 #include "engine/scavenge/context.h"
+#include "engine/scavenge/detail/finishing_files.h"
 #include "engine/scavenge/files_at_once.h"
 #include "engine/scavenge/parallel_runner.h"
 
@@ -29,9 +31,12 @@ class ChunkMerger final : public StageTask {
   Result<void> examine();
   void close_group();
   void start_merge(Group group);
-  /// Copies a slice of each merge; ends those that are complete or cannot be.
-  Result<void> copy(std::uint32_t records);
-  Result<void> finish(Merge& merge);
+  /// Copies a slice of each merge.
+  void copy(std::uint32_t records);
+  /// Switches in what is finished; waits for the disk when there is nothing else to do.
+  Result<void> switch_in_finished();
+  Result<void> switch_in(const Merge& merge);
+  void report_all_cancelled();
   void report_failure(const Merge& merge, const Error& error);
 
   RunContext& context_;
@@ -40,7 +45,8 @@ class ChunkMerger final : public StageTask {
   LogPosition next_;
   Group group_;
   std::int64_t group_size_ = 0;
-  std::vector<std::unique_ptr<Merge>> merges_;  ///< under way, in the order of the log
+  std::vector<std::unique_ptr<Merge>> copying_;  ///< their records
+  detail::FinishingFiles<Merge> finishing_;
   bool merged_in_pass_ = false;
   bool pass_ended_ = false;
   std::uint64_t groups_ = 0;

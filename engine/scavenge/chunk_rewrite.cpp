@@ -107,7 +107,6 @@ Result<bool> ChunkRewrite::step(std::uint32_t records, LimitsReader& limits) {
       if (checksum_) {
         VERGER_RETURN_IF_ERROR(checksum_->finish());
       }
-      VERGER_TRY(finished_, writer_.finish());
       return true;
     }
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -122,6 +121,11 @@ Result<bool> ChunkRewrite::step(std::uint32_t records, LimitsReader& limits) {
     }
   }
   return false;
+}
+
+Result<void> ChunkRewrite::finish() {
+  VERGER_TRY(finished_, writer_.finish());
+  return {};
 }
 
 Result<void> ChunkRewrite::take(const log::LogRecord& record, const LimitsReader::Key& key,

@@ -78,9 +78,11 @@ class ChunkRewrite {
   /// The source is compared with its checksum before the new file is complete.
   void compare_checksum(bool in_background) { checksum_.emplace(source_, in_background); }
 
-  /// Continues for about `records` records, or some megabytes; true once the new file is complete.
+  /// Continues for about `records` records, or some megabytes; true once all records are copied.
   /// Errors: kUnsupported (a record that the server fails on), kCorruption, kIo, kNoSpace.
   Result<bool> step(std::uint32_t records, LimitsReader& limits);
+  /// The new file gets its map, footer and checksum, and is on the disk. Errors: kIo, kNoSpace.
+  Result<void> finish();
 
   const log::Chunk& source() const { return *source_; }
   /// Once finished.

@@ -2,11 +2,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/base/background_release.h"
 #include "engine/base/clock.h"
 #include "engine/base/file_system.h"
 #include "engine/base/job.h"
@@ -59,6 +62,9 @@ struct RunContext {
   /// Chunk files that this run has written, by name.
   std::set<std::string> own_files = {};
 
+  /// Destroys objects while the stages continue; not made where nothing may work in the background.
+  std::unique_ptr<BackgroundRelease> releases = {};
+
   [[nodiscard]] RunRules rules() const {
     return {point.position, point.effective_now, options.unsafe_ignore_hard_delete};
   }
@@ -85,6 +91,15 @@ struct RunContext {
   }
   [[nodiscard]] bool is_own(const log::Chunk& chunk) const {
     return own_files.contains(chunk.path().filename().string());
+  }
+  /// Destroys what may hold the last reference to a replaced file.
+  void release(std::shared_ptr<const void> object) {
+    if (releases == nullptr && options.hash_in_background) {
+      releases = std::make_unique<BackgroundRelease>();
+    }
+    if (releases != nullptr) {
+      releases->release(std::move(object));
+    }
   }
   /// Compares an index table with its checksum; all of them. Errors: kCorruption, kIo, kCancelled.
   Result<void> check_table(const index::PTable& table) {

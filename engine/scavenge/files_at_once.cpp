@@ -5,7 +5,10 @@
 namespace verger::scavenge {
 namespace {
 
-constexpr std::size_t kFilesHashedTogether = 4;
+constexpr std::size_t kFilesHashedTogether = 6;
+/// As many as can wait for the disk while others are written.
+constexpr std::size_t kFilesFinished = 2;
+static_assert(kFilesHashedTogether + kFilesFinished <= Md5Thread::kMostMessages);
 /// Chunks for which there is room on the disk, where more files than threads are written.
 constexpr std::uint64_t kAmpleRoom = 16;
 
@@ -19,17 +22,20 @@ FilesAtOnce::FilesAtOnce(const RunContext& context)
   // With a throttle a chunk at a time is written, so that rests are short and come often.
   if (hasher_ != nullptr && context.options.throttle_percent == 100) {
     most_ = std::max(threads_, kFilesHashedTogether);
+    finishing_ = kFilesFinished;
   }
 }
 
-bool FilesAtOnce::allows(std::size_t others) const {
-  if (others < threads_) {
+bool FilesAtOnce::allows(std::size_t written, std::size_t finishing) const {
+  if (written >= most_ || written + finishing >= most_ + finishing_) {
+    return false;
+  }
+  if (written + finishing < threads_) {
     return true;
   }
   const auto& log = context_.parts.log;
   const auto space = context_.parts.files.space(log.directory());
-  return others < most_ && space &&
-         space->available >= kAmpleRoom * static_cast<std::uint64_t>(log.chunk_size());
+  return space && space->available >= kAmpleRoom * static_cast<std::uint64_t>(log.chunk_size());
 }
 
 }  // namespace verger::scavenge

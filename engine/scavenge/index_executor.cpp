@@ -192,7 +192,7 @@ Result<void> IndexExecutor::close_table() {
   progress.space_saved += event.space_saved;
   progress.done = next_;
   table_.reset();
-  slots_[next_ - 1].table.reset();  // the old file can go
+  context_.release(std::move(slots_[next_ - 1].table));  // the old file can go
   context_.events.table_scavenged(event);
   return context_.unit_finished(Stage::kExecutingIndex, next_);
 }

@@ -72,8 +72,11 @@ Result<StepOutcome> ScavengeJob::step(Budget budget) {
     VERGER_RETURN_IF_ERROR(next_stage());
     return StepOutcome{is_over() ? StepOutcome::Kind::kDone : StepOutcome::Kind::kMore, {}};
   }();
-  if (!outcome) {
+  if (!outcome || outcome->kind == StepOutcome::Kind::kDone) {
     task_.reset();
+    context_.releases.reset();  // all replaced files are gone
+  }
+  if (!outcome) {
     state_->roll_back();
   }
   return outcome;
