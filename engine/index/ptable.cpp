@@ -376,15 +376,30 @@ Result<void> PTable::verify_md5(const std::function<Result<void>()>& pause) cons
     running.update(bytes);
     at += bytes.size();
   }
+  return compare_md5(running.finish());
+}
+
+Result<void> PTable::compare_md5(const Md5Digest& computed) const {
+  const auto end = state_->file_size - detail::kPTableMd5Size;
   Md5Digest stored;
   VERGER_RETURN_IF_ERROR(state_->file->read_exact(end, stored));
-  if (running.finish() != stored) {
+  if (computed != stored) {
     return Error{Errc::kCorruption,
                  fmt::format("{}: the MD5 at offset {} is not that of the file's content; rebuild "
                              "the index (verger-db index rebuild)",
                              path().string(), end)};
   }
   return {};
+}
+
+VerifiedFile PTable::verified_file(std::shared_ptr<const PTable> table) {
+  const auto& file = *table;
+  return {
+      .object = std::move(table),
+      .size = file.state_->file_size - detail::kPTableMd5Size,
+      .read = [&file](std::uint64_t offset,
+                      MutableBytes into) { return file.state_->file->read_exact(offset, into); },
+      .compare = [&file](const Md5Digest& computed) { return file.compare_md5(computed); }};
 }
 
 struct PTableScanner::State {

@@ -7,7 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/digest.h"
 #include "engine/base/file_system.h"
+#include "engine/base/file_verification.h"
 #include "engine/base/result.h"
 #include "engine/base/uuid.h"
 #include "engine/index/entry.h"
@@ -68,10 +70,13 @@ class PTable {
   /// Errors: kCorruption, kIo, those of `pause`, which is called for each megabyte. Blocks: call it
   /// from a job or a pool.
   Result<void> verify_md5(const std::function<Result<void>()>& pause = {}) const;
+  /// The same for FileVerification.
+  static VerifiedFile verified_file(std::shared_ptr<const PTable> table);
 
  private:
   friend class PTableScanner;
   struct State;
+  Result<void> compare_md5(const Md5Digest& computed) const;
   explicit PTable(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -1,9 +1,7 @@
 #include "engine/log/chunk_checksum.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <fmt/format.h>
+#include <utility>
 
 #include "engine/base/assert.h"
 #include "engine/log/detail/limits.h"
@@ -13,7 +11,6 @@ namespace verger::log {
 namespace {
 
 constexpr std::size_t kPieceSize = 256UZ * 1024;
-constexpr std::chrono::milliseconds kBetweenPauses(20);
 
 }  // namespace
 
@@ -74,81 +71,19 @@ Result<void> ChunkChecksum::finish() {
                                            : detail::wrong_checksum(*chunk_, computed);
 }
 
-ChunkVerification::ChunkVerification(std::vector<std::shared_ptr<const Chunk>> chunks)
-    : chunks_(std::move(chunks)),
-      outcomes_(chunks_.size()),
-      thread_([this](const std::stop_token& stop) { compare(stop); }) {
-  VERGER_ASSERT(!chunks_.empty() && chunks_.size() <= kMostChunks);
-}
-
-std::size_t ChunkVerification::number_of(const Chunk& chunk) const {
-  const auto found = std::ranges::find(chunks_, &chunk, &std::shared_ptr<const Chunk>::get);
-  return static_cast<std::size_t>(found - chunks_.begin());
-}
-
-bool ChunkVerification::includes(const Chunk& chunk) const {
-  return number_of(chunk) < chunks_.size();
-}
-
-void ChunkVerification::note(std::size_t chunk, Result<void> outcome) {
-  const std::lock_guard lock(mutex_);
-  outcomes_[chunk] = std::move(outcome);
-  ended_.notify_all();
-}
-
-void ChunkVerification::compare(const std::stop_token& stop) {
-  struct Lane {
-    std::uint64_t at = 0;
-    std::uint64_t end = 0;
-    Bytes piece;
-    bool ended = false;
-  };
-  std::vector<Lane> lanes(chunks_.size());
-  Md5Lanes hashes;
-  auto left = lanes.size();
-  while (left > 0 && !stop.stop_requested()) {
-    std::array<ByteView, kMostChunks> pieces{};
-    for (std::size_t n = 0; n < lanes.size(); ++n) {
-      auto& lane = lanes[n];
-      if (lane.ended) {
-        continue;
-      }
-      lane.end = chunks_[n]->file_size() - sizeof(Md5Digest);
-      lane.piece.resize(
-          static_cast<std::size_t>(std::min<std::uint64_t>(kPieceSize, lane.end - lane.at)));
-      if (auto read = chunks_[n]->read_raw(lane.at, lane.piece); !read) {
-        note(n, std::move(read));
-        lane.ended = true;
-        --left;
-        continue;
-      }
-      lane.at += lane.piece.size();
-      pieces[n] = lane.piece;
-    }
-    hashes.update(std::span(pieces).first(lanes.size()));
-    for (std::size_t n = 0; n < lanes.size(); ++n) {
-      auto& lane = lanes[n];
-      if (!lane.ended && lane.at == lane.end) {
-        const auto computed = hashes.finish(n);
-        note(n, computed == chunks_[n]->footer()->md5
-                    ? Result<void>()
-                    : detail::wrong_checksum(*chunks_[n], computed));
-        lane.ended = true;
-        --left;
-      }
-    }
-  }
-}
-
-Result<void> ChunkVerification::finish(const Chunk& chunk,
-                                       const std::function<Result<void>()>& pause) {
-  const auto n = number_of(chunk);
-  VERGER_ASSERT(n < chunks_.size());
-  std::unique_lock lock(mutex_);
-  while (!ended_.wait_for(lock, kBetweenPauses, [&] { return outcomes_[n].has_value(); })) {
-    VERGER_RETURN_IF_ERROR(pause());
-  }
-  return *outcomes_[n];
+VerifiedFile verified_file(std::shared_ptr<const Chunk> chunk) {
+  const auto& file = *chunk;
+  VERGER_ASSERT(file.completed());
+  return {.object = std::move(chunk),
+          .size = file.file_size() - sizeof(Md5Digest),
+          .read = [&file](std::uint64_t offset,
+                          MutableBytes into) { return file.read_raw(offset, into); },
+          .compare = [&file](const Md5Digest& computed) -> Result<void> {
+            if (computed != file.footer()->md5) {
+              return detail::wrong_checksum(file, computed);
+            }
+            return {};
+          }};
 }
 
 }  // namespace verger::log

@@ -1,17 +1,11 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <thread>
-#include <vector>
 
 #include "engine/base/background_md5.h"
 #include "engine/base/digest.h"
-#include "engine/base/md5_lanes.h"
+#include "engine/base/file_verification.h"
 #include "engine/base/result.h"
 #include "engine/log/chunk.h"
 
@@ -45,31 +39,7 @@ class ChunkChecksum {
   std::uint64_t at_ = 0;
 };
 
-/// Compares completed chunks with the MD5s in their footers in a thread of its own, which reads
-/// them from end to end, side by side: for chunks that are about to be read. One thread uses it;
-/// its end is the thread's.
-class ChunkVerification {
- public:
-  static constexpr std::size_t kMostChunks = Md5Lanes::kLanes;
-  /// At most kMostChunks.
-  explicit ChunkVerification(std::vector<std::shared_ptr<const Chunk>> chunks);
-
-  [[nodiscard]] bool includes(const Chunk& chunk) const;
-  [[nodiscard]] const Chunk& last() const { return *chunks_.back(); }
-  /// Waits for one of the chunks. Errors: kCorruption, kIo, those of `pause`, which is called again
-  /// and again.
-  Result<void> finish(const Chunk& chunk, const std::function<Result<void>()>& pause);
-
- private:
-  void compare(const std::stop_token& stop);
-  void note(std::size_t chunk, Result<void> outcome);
-  [[nodiscard]] std::size_t number_of(const Chunk& chunk) const;
-
-  std::vector<std::shared_ptr<const Chunk>> chunks_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::vector<std::optional<Result<void>>> outcomes_;  ///< one for each chunk
-  std::jthread thread_;                                ///< last: it ends before what it uses
-};
+/// A completed chunk, to be compared with the MD5 in its footer.
+VerifiedFile verified_file(std::shared_ptr<const Chunk> chunk);
 
 }  // namespace verger::log

@@ -18,6 +18,8 @@ constexpr std::size_t kMostSummaries = std::size_t{24} << 20U;
 /// Chunks that are read ahead of the ones that the threads are at: where a chunk says little, they
 /// continue while the first one is taken, committed, or compared with its checksum.
 constexpr int kChunksAhead = 4;
+/// Of index tables beside chunks.
+constexpr std::size_t kMostTablesCompared = FileVerification::kMostFiles / 2;
 /// How many numbers of a metastream are looked at for records out of order.
 constexpr std::int64_t kOrderWindow = 100;
 constexpr double kReplacedWeight = 2;
@@ -86,10 +88,12 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
   }
   for (auto& lane : lanes_) {
     for (auto& summary : lane.fresh) {
+      needs_tables_ = needs_tables_ || !summary.records.empty();
       lane.read.push_back(std::move(summary));
     }
     lane.fresh.clear();
   }
+  begin_comparisons();
   if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
     return StepOutcome{StepOutcome::Kind::kRest, rest};
   }
@@ -176,17 +180,7 @@ Result<std::optional<log::ChunkChecksum>> Accumulator::start_checksum(
     return own;
   }
   if (works_ahead()) {
-    for (const auto* known : {&verification_, &ahead_}) {
-      if (*known != nullptr && (*known)->includes(*chunk)) {
-        return own;
-      }
-    }
-    // Two of them at a time: the lanes reach from one into the next.
-    auto& next = verification_ == nullptr ? verification_ : ahead_;
-    if (ahead_ != nullptr) {
-      verification_ = std::move(ahead_);
-    }
-    next = compare_from(chunk->start_position());
+    return own;
   } else if (chunk->start() == chunk->end()) {
     own.emplace(chunk, context_.options.hash_in_background);
   } else {  // of a merged chunk only a part is read at a time
@@ -196,19 +190,64 @@ Result<std::optional<log::ChunkChecksum>> Accumulator::start_checksum(
   return own;
 }
 
-std::unique_ptr<log::ChunkVerification> Accumulator::compare_from(LogPosition start) const {
-  std::vector<std::shared_ptr<const log::Chunk>> chunks;
-  while (chunks.size() < log::ChunkVerification::kMostChunks && start <= context_.point.position) {
+void Accumulator::begin_comparisons() {
+  if (!works_ahead()) {
+    return;
+  }
+  const auto is_needed = [this](const std::unique_ptr<FileVerification>& comparison) {
+    return std::ranges::any_of(lanes_, [&](const Lane& lane) {
+      return context_.is_unchecked(lane.reader->chunk()) &&
+             comparison->includes(&lane.reader->chunk());
+    });
+  };
+  std::erase_if(comparisons_, [&](const auto& comparison) { return !is_needed(comparison); });
+  for (const auto& lane : lanes_) {
+    const auto& chunk = lane.reader->chunk();
+    if (context_.is_unchecked(chunk) && comparison_of(&chunk) == nullptr) {
+      comparisons_.push_back(compare_from(chunk.start_position()));
+    }
+  }
+}
+
+std::unique_ptr<FileVerification> Accumulator::compare_from(LogPosition start) const {
+  std::vector<VerifiedFile> files;
+  if (needs_tables_) {
+    for (const auto& slot : context_.parts.index.tables()) {
+      if (files.size() < kMostTablesCompared && context_.is_unchecked(*slot.table) &&
+          comparison_of(slot.table.get()) == nullptr) {
+        files.push_back(index::PTable::verified_file(slot.table));
+      }
+    }
+  }
+  while (files.size() < FileVerification::kMostFiles && start <= context_.point.position) {
     auto chunk = context_.parts.log.chunk_at(start);
     if (chunk == nullptr) {
       break;
     }
     start = chunk->end_position();
     if (context_.is_unchecked(*chunk)) {
-      chunks.push_back(std::move(chunk));
+      files.push_back(log::verified_file(std::move(chunk)));
     }
   }
-  return chunks.empty() ? nullptr : std::make_unique<log::ChunkVerification>(std::move(chunks));
+  return std::make_unique<FileVerification>(std::move(files));
+}
+
+FileVerification* Accumulator::comparison_of(const void* object) const {
+  const auto found = std::ranges::find_if(
+      comparisons_, [&](const auto& comparison) { return comparison->includes(object); });
+  return found == comparisons_.end() ? nullptr : found->get();
+}
+
+Result<void> Accumulator::check_tables() {
+  for (const auto& slot : context_.parts.index.tables()) {
+    if (auto* comparison = comparison_of(slot.table.get());
+        comparison != nullptr && context_.is_unchecked(*slot.table)) {
+      VERGER_RETURN_IF_ERROR(
+          comparison->finish(slot.table.get(), [this] { return context_.check_stop(); }));
+      context_.note_sound(*slot.table);
+    }
+  }
+  return context_.check_tables();
 }
 
 Result<void> Accumulator::finish_checksum() {
@@ -217,14 +256,11 @@ Result<void> Accumulator::finish_checksum() {
   if (!context_.is_unchecked(chunk)) {
     return {};
   }
-  for (const auto* known : {&verification_, &ahead_}) {
-    if (*known != nullptr && (*known)->includes(chunk)) {
-      VERGER_RETURN_IF_ERROR((*known)->finish(chunk, [this] { return context_.check_stop(); }));
-      context_.note_sound(chunk);
-      return {};
-    }
+  if (auto* comparison = comparison_of(&chunk)) {
+    VERGER_RETURN_IF_ERROR(comparison->finish(&chunk, [this] { return context_.check_stop(); }));
+  } else {
+    VERGER_RETURN_IF_ERROR(reader.finish_checksum());
   }
-  VERGER_RETURN_IF_ERROR(reader.finish_checksum());
   context_.note_sound(chunk);
   return {};
 }
@@ -350,7 +386,7 @@ Result<void> Accumulator::carry_out() {
     return {};
   }
   if (!pending_.records().empty()) {
-    VERGER_RETURN_IF_ERROR(context_.check_tables());
+    VERGER_RETURN_IF_ERROR(check_tables());
   }
   // Records of one stream keep their order, which is that of their positions; those of different
   // streams do not touch each other, and weights are whole numbers.
@@ -392,7 +428,7 @@ Result<void> Accumulator::carry_out_in_order() {
     return {};
   };
   if (!pending_.records().empty()) {
-    VERGER_RETURN_IF_ERROR(context_.check_tables());
+    VERGER_RETURN_IF_ERROR(check_tables());
   }
   std::uint64_t done = 0;
   for (auto& record : pending_.records()) {

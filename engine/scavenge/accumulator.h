@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/base/file_verification.h"
 #include "engine/log/chunk.h"
 #include "engine/log/chunk_checksum.h"
 #include "engine/scavenge/context.h"
@@ -64,11 +65,17 @@ class Accumulator final : public StageTask {
 
   /// May threads of its own work ahead?
   [[nodiscard]] bool works_ahead() const;
-  /// Begins to compare the chunk with its checksum.
+  /// Compares the chunk with its checksum, or begins to while it is read; where threads work ahead
+  /// begin_comparisons() does it.
   Result<std::optional<log::ChunkChecksum>> start_checksum(
       const std::shared_ptr<const log::Chunk>& chunk);
-  /// Begins to compare the chunk at `start`, and some after it.
-  std::unique_ptr<log::ChunkVerification> compare_from(LogPosition start) const;
+  /// Begins to compare the lanes' chunks with their checksums, and some after them; the tables,
+  /// too, once it is known that they are needed.
+  void begin_comparisons();
+  std::unique_ptr<FileVerification> compare_from(LogPosition start) const;
+  /// The one that compares it; nullptr: none.
+  [[nodiscard]] FileVerification* comparison_of(const void* object) const;
+  Result<void> check_tables();
   Result<void> finish_checksum();
   void report_chunk(Monotonic before_commit);
   /// Keeps the name for carry_out(), unless it was noted before.
@@ -99,10 +106,10 @@ class Accumulator final : public StageTask {
   std::unique_ptr<ParallelRunner> own_runner_;
   ParallelRunner& runner_;
   std::size_t most_lanes_;
-  std::unique_ptr<log::ChunkVerification> verification_;  ///< of several chunks
-  std::unique_ptr<log::ChunkVerification> ahead_;         ///< of those behind them
-  bool in_chunk_ = false;                                 ///< its transaction is open
-  bool closed_ = false;                                   ///< in the step that is under way
+  std::vector<std::unique_ptr<FileVerification>> comparisons_;  ///< of several files each
+  bool needs_tables_ = false;  ///< records were read for which the index is asked
+  bool in_chunk_ = false;      ///< its transaction is open
+  bool closed_ = false;        ///< in the step that is under way
   /// Of this chunk.
   struct Counts {
     std::uint64_t records = 0;

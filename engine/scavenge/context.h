@@ -101,12 +101,16 @@ struct RunContext {
       releases->release(std::move(object));
     }
   }
+  [[nodiscard]] bool is_unchecked(const index::PTable& table) const {
+    return options.compare_checksums && table.count() > 0 &&
+           !sound_files.contains(table.path().string());
+  }
+  void note_sound(const index::PTable& table) { sound_files.insert(table.path().string()); }
   /// Compares an index table with its checksum; all of them. Errors: kCorruption, kIo, kCancelled.
   Result<void> check_table(const index::PTable& table) {
-    const auto name = table.path().string();
-    if (options.compare_checksums && table.count() > 0 && !sound_files.contains(name)) {
+    if (is_unchecked(table)) {
       VERGER_RETURN_IF_ERROR(table.verify_md5([this] { return check_stop(); }));
-      sound_files.insert(name);
+      note_sound(table);
     }
     return {};
   }

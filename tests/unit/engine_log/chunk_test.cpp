@@ -296,7 +296,7 @@ TEST(ChunkChecksum, IsComparedWhileTheChunkIsRead) {
   }
 }
 
-TEST(ChunkVerification, TellsWhetherTheSumIsRight) {
+TEST(VerifiedChunk, IsSoundOrDamaged) {
   MemoryFileSystem files;
   auto writer = value(ChunkWriter::create(files, "/", "a.tmp", example_header()));
   ok(writer.append(LogPosition(0), from_hex(kRecord)));
@@ -308,14 +308,18 @@ TEST(ChunkVerification, TellsWhetherTheSumIsRight) {
   write(files, "/bad", bad);
   const auto damaged = value(Chunk::open_completed(files, "/bad"));
   for (const auto& chunks : {std::vector{good, damaged}, std::vector{damaged, good, good}}) {
-    ChunkVerification verification({chunks.begin(), chunks.end()});
-    ok(verification.finish(*good, never));
-    const auto checked = verification.finish(*damaged, never);
+    std::vector<VerifiedFile> compared;
+    for (const auto& chunk : chunks) {
+      compared.push_back(verified_file(chunk));
+    }
+    FileVerification verification(std::move(compared));
+    ok(verification.finish(good.get(), never));
+    const auto checked = verification.finish(damaged.get(), never);
     ASSERT_FALSE(checked);
     EXPECT_EQ(checked.error().code, Errc::kCorruption);
     EXPECT_THAT(checked.error().message, testing::HasSubstr("/bad"));
   }
-  EXPECT_FALSE(ChunkVerification({good}).includes(*damaged));
+  EXPECT_FALSE(FileVerification({verified_file(good)}).includes(damaged.get()));
 }
 
 TEST(Chunk, DamageSaysFileAndPlace) {
