@@ -10,7 +10,7 @@
 namespace verger {
 namespace {
 
-constexpr std::size_t kPieceSize = 256UZ * 1024;
+constexpr std::size_t kPieceSize = 64UZ * 1024;
 constexpr std::chrono::milliseconds kBetweenPauses(20);
 
 }  // namespace

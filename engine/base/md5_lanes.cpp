@@ -13,10 +13,14 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::size_t kBlockSize = 64;
+/// Lanes that are computed together at least: with fewer it would not be faster.
+constexpr std::size_t kNarrow = 8;
 constexpr std::size_t kWide = Md5Lanes::kLanes;
+static_assert(kWide == 2 * kNarrow);
 
 /// A word of each lane.
-using Words = std::uint32_t __attribute__((vector_size(4 * kWide)));
+using NarrowWords = std::uint32_t __attribute__((vector_size(4 * kNarrow)));
+using WideWords = std::uint32_t __attribute__((vector_size(4 * kWide)));
 
 /// RFC 1321, 3.4: the sine table and the rotations of each round.
 constexpr std::array<std::uint32_t, 64> kSines = {
@@ -41,17 +45,18 @@ template <std::size_t kStep, class Word>
                                  : kRound == 2 ? (3 * kStep + 5) % 16
                                                : (7 * kStep) % 16;
   constexpr int kRotation = kRotations[kRound][kStep % 4];
-  Word mixed;
+  Word sum = a + words[kIndex] + kSines[kStep];
+  // `b` comes last: what does not need it is ready by then.
   if constexpr (kRound == 0) {
-    mixed = d ^ (b & (c ^ d));
+    sum += d ^ (b & (c ^ d));
   } else if constexpr (kRound == 1) {
-    mixed = c ^ (d & (b ^ c));
+    sum += ~d & c;
+    sum += d & b;
   } else if constexpr (kRound == 2) {
-    mixed = b ^ c ^ d;
+    sum += (c ^ d) ^ b;
   } else {
-    mixed = c ^ (b | ~d);
+    sum += c ^ (b | ~d);
   }
-  const Word sum = a + words[kIndex] + kSines[kStep] + mixed;
   a = b + ((sum << kRotation) | (sum >> (32 - kRotation)));
 }
 
@@ -73,13 +78,13 @@ template <class Word>
 }
 
 /// Eight words of eight lanes: from a row for each lane to a row for each word.
-[[gnu::always_inline]] inline void transpose(Words* rows) {
-  Words pairs[8];
+[[gnu::always_inline]] inline void transpose(NarrowWords* rows) {
+  NarrowWords pairs[8];
   for (int i = 0; i < 8; i += 2) {
     pairs[i] = __builtin_shufflevector(rows[i], rows[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
     pairs[i + 1] = __builtin_shufflevector(rows[i], rows[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
   }
-  Words fours[8];
+  NarrowWords fours[8];
   for (int i = 0; i < 8; i += 4) {
     for (int j = 0; j < 2; ++j) {
       fours[i + 2 * j] =
@@ -94,39 +99,73 @@ template <class Word>
   }
 }
 
-using States = std::array<std::array<std::uint32_t, kWide>, 4>;
-using Data = std::array<const std::byte*, kWide>;
+/// Some lanes' states, word by word, and the blocks that follow.
+struct Lanes {
+  std::array<std::array<std::uint32_t, kWide>, 4> states;
+  std::array<const std::byte*, kWide> data;
+};
 
-[[gnu::always_inline]] inline void compress_wide(States& states, const Data& data,
-                                                 std::size_t blocks) {
-  std::array<Words, 4> state;
-  std::memcpy(&state, &states, sizeof state);
-  for (std::size_t block = 0; block < blocks; ++block) {
-    Words words[16];
-    for (std::size_t half = 0; half < 2; ++half) {
-      for (std::size_t lane = 0; lane < kWide; ++lane) {
-        std::memcpy(&words[8 * half + lane], data[lane] + kBlockSize * block + 32 * half, 32);
-      }
-      transpose(words + 8 * half);
-    }
-    compress(state, words);
+/// The next eight words of eight lanes.
+[[gnu::always_inline]] inline void load(const std::byte* const* data, std::size_t offset,
+                                        NarrowWords* words) {
+  for (std::size_t lane = 0; lane < kNarrow; ++lane) {
+    std::memcpy(&words[lane], data[lane] + offset, sizeof(NarrowWords));
   }
-  std::memcpy(&states, &state, sizeof state);
+  transpose(words);
 }
 
-using Compress = void (*)(States&, const Data&, std::size_t);
+[[gnu::always_inline]] inline void load(const std::byte* const* data, std::size_t offset,
+                                        WideWords* words) {
+  NarrowWords first[kNarrow];
+  NarrowWords second[kNarrow];
+  load(data, offset, first);
+  load(data + kNarrow, offset, second);
+  for (std::size_t word = 0; word < kNarrow; ++word) {
+    words[word] = __builtin_shufflevector(first[word], second[word], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+                                          10, 11, 12, 13, 14, 15);
+  }
+}
 
-void compress_plain(States& states, const Data& data, std::size_t blocks) {
-  compress_wide(states, data, blocks);
+template <class Words>
+[[gnu::always_inline]] inline void compress_lanes(Lanes& lanes, std::size_t blocks) {
+  std::array<Words, 4> state;
+  for (std::size_t word = 0; word < state.size(); ++word) {
+    std::memcpy(&state[word], &lanes.states[word], sizeof(Words));
+  }
+  for (std::size_t block = 0; block < blocks; ++block) {
+    Words words[16];
+    load(lanes.data.data(), kBlockSize * block, words);
+    load(lanes.data.data(), kBlockSize * block + kBlockSize / 2, words + 8);
+    compress(state, words);
+  }
+  for (std::size_t word = 0; word < state.size(); ++word) {
+    std::memcpy(&lanes.states[word], &state[word], sizeof(Words));
+  }
+}
+
+/// Of the first kNarrow lanes, or of all.
+[[gnu::always_inline]] inline void compress_some(Lanes& lanes, std::size_t count,
+                                                 std::size_t blocks) {
+  if (count <= kNarrow) {
+    compress_lanes<NarrowWords>(lanes, blocks);
+  } else {
+    compress_lanes<WideWords>(lanes, blocks);
+  }
+}
+
+using Compress = void (*)(Lanes&, std::size_t count, std::size_t blocks);
+
+void compress_plain(Lanes& lanes, std::size_t count, std::size_t blocks) {
+  compress_some(lanes, count, blocks);
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] void compress_avx2(States& states, const Data& data, std::size_t blocks) {
-  compress_wide(states, data, blocks);
+[[gnu::target("avx2")]] void compress_avx2(Lanes& lanes, std::size_t count, std::size_t blocks) {
+  compress_some(lanes, count, blocks);
 }
-[[gnu::target("avx2,avx512f,avx512vl")]] void compress_avx512(States& states, const Data& data,
+[[gnu::target("avx2,avx512f,avx512vl")]] void compress_avx512(Lanes& lanes, std::size_t count,
                                                               std::size_t blocks) {
-  compress_wide(states, data, blocks);
+  compress_some(lanes, count, blocks);
 }
 #endif
 
@@ -181,42 +220,39 @@ void Md5Lanes::update(std::span<const ByteView> pieces) {
     }
   }
   for (;;) {
-    std::size_t busy = 0;
-    std::size_t last = 0;
+    std::array<std::size_t, kLanes> busy{};
+    std::size_t count = 0;
     auto blocks = std::numeric_limits<std::size_t>::max();
-    for (std::size_t n = 0; n < kLanes; ++n) {
+    for (std::size_t n = 0; n < pieces.size(); ++n) {
       if (const auto full = left[n].size() / kBlock; full > 0) {
         blocks = std::min(blocks, full);
-        last = n;
-        ++busy;
+        busy[count++] = n;
       }
     }
-    if (busy == 0) {
+    if (count == 0) {
       break;
     }
-    if (busy == 1) {
-      compress_one(messages_[last].state, left[last].data(), blocks);
-      left[last] = left[last].subspan(blocks * kBlock);
+    if (count == 1) {
+      compress_one(messages_[busy[0]].state, left[busy[0]].data(), blocks);
+      left[busy[0]] = left[busy[0]].subspan(blocks * kBlock);
       continue;
     }
-    // A lane without a block repeats another one's, and its state is not taken.
-    States states;
-    Data data;
-    for (std::size_t n = 0; n < kLanes; ++n) {
-      const auto from = left[n].size() >= kBlock ? n : last;
-      data[n] = left[from].data();
-      for (std::size_t word = 0; word < states.size(); ++word) {
-        states[word][n] = messages_[from].state[word];
+    Lanes lanes;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      // A lane too many repeats the first one.
+      const auto n = busy[lane < count ? lane : 0];
+      lanes.data[lane] = left[n].data();
+      for (std::size_t word = 0; word < lanes.states.size(); ++word) {
+        lanes.states[word][lane] = messages_[n].state[word];
       }
     }
-    kCompress(states, data, blocks);
-    for (std::size_t n = 0; n < kLanes; ++n) {
-      if (left[n].size() >= kBlock) {
-        for (std::size_t word = 0; word < states.size(); ++word) {
-          messages_[n].state[word] = states[word][n];
-        }
-        left[n] = left[n].subspan(blocks * kBlock);
+    kCompress(lanes, count, blocks);
+    for (std::size_t lane = 0; lane < count; ++lane) {
+      const auto n = busy[lane];
+      for (std::size_t word = 0; word < lanes.states.size(); ++word) {
+        messages_[n].state[word] = lanes.states[word][lane];
       }
+      left[n] = left[n].subspan(blocks * kBlock);
     }
   }
   for (std::size_t n = 0; n < pieces.size(); ++n) {
