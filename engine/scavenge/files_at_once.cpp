@@ -8,7 +8,8 @@ namespace {
 constexpr std::size_t kFilesHashedTogether = 6;
 /// As many as can wait for the disk while others are written.
 constexpr std::size_t kFilesFinished = 2;
-static_assert(kFilesHashedTogether + kFilesFinished <= Md5Thread::kMostMessages);
+/// A merge's source may be hashed beside the new file.
+static_assert(2 * kFilesHashedTogether + kFilesFinished <= Md5Thread::kMostMessages);
 /// Chunks for which there is room on the disk, where more files than threads are written.
 constexpr std::uint64_t kAmpleRoom = 16;
 

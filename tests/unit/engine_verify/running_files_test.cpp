@@ -38,7 +38,7 @@ class RunningDatabase : public ::testing::Test {
                           clock, random, null_log());
     while (value(job.step({.units = 16})).kind != StepOutcome::Kind::kDone) {
       if (writes) {
-        write(1);
+        write(2);
       }
     }
     totals = job.totals();
