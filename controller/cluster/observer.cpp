@@ -116,7 +116,7 @@ net::awaitable<void> ask_node(SharedRaw into, std::shared_ptr<Peers> peers, Clus
   } else {
     take_gossip(raw, std::move(*gossip), before);
   }
-  if (node.answered && (depth == Depth::kQuick || depth == Depth::kThorough)) {
+  if (node.answered && depth != Depth::kGossip && depth != Depth::kSurvey) {
     if (!api::parse_version(node.version)) {
       const auto info = co_await peers->info(config.name);
       if (info) {
@@ -135,7 +135,7 @@ net::awaitable<void> ask_node(SharedRaw into, std::shared_ptr<Peers> peers, Clus
     const auto version = api::parse_version(node.version);
     if (version && *version < api::Version{24, 10, 0}) {
       node.auto_scavenge = planner::AutoScavenge::kAbsent;
-    } else {
+    } else if (depth != Depth::kStep) {
       const auto own = co_await peers->auto_scavenge(config.name);
       node.auto_scavenge = own ? *own : planner::AutoScavenge::kUnknown;
     }
@@ -336,7 +336,7 @@ net::awaitable<ClusterSnapshot> Observer::take(ClusterConfig config, Depth depth
 
 net::awaitable<ClusterSnapshot> Observer::watch(ClusterConfig config, std::string node,
                                                 std::optional<WatchLimits> limits) {
-  return look(state_, std::move(config), Depth::kQuick, limits, std::move(node));
+  return look(state_, std::move(config), Depth::kStep, limits, std::move(node));
 }
 
 void Observer::forget_certificates(const ClusterConfig& config) {

@@ -71,7 +71,8 @@ inline constexpr std::string_view kNewerControllerHint =
 enum class Depth : std::uint8_t {
   kGossip,    ///< what the nodes say of themselves and of each other: who is there, who leads
   kSurvey,    ///< and what their agents say; certificates may be up to ten minutes old
-  kQuick,     ///< and what shows how far things are
+  kStep,      ///< and what shows how far things are there
+  kQuick,     ///< and whether the server scavenges by itself
   kThorough,  ///< all that gates look at: before something is planned or done
 };
 
@@ -95,8 +96,8 @@ class Observer {
   net::awaitable<planner::ClusterSnapshot> take(
       ClusterConfig config, Depth depth = Depth::kThorough,
       std::optional<std::chrono::milliseconds> limit = std::nullopt);
-  /// The same, quick, while something is done at `node`: of the others, kGossip. With `limits` the
-  /// others cannot delay it, and it leaves no trace in what is remembered of the leader.
+  /// The same while something is done at `node`: of it kStep, of the others kGossip. With `limits`
+  /// the others cannot delay it, and it leaves no trace in what is remembered of the leader.
   struct WatchLimits {
     std::chrono::milliseconds node;
     std::chrono::milliseconds others;

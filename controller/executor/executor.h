@@ -29,6 +29,8 @@ namespace verger::controller {
 struct ExecutorOptions {
   /// Between two looks at a node that acts, or at a gate that is closed.
   std::chrono::milliseconds poll_interval{1'000};
+  /// Between looks at what has just begun; they become rarer as it lasts, down to the above.
+  std::chrono::milliseconds shortest_poll{100};
   /// How long an agent keeps a permit without hearing again.
   std::chrono::milliseconds permit_valid_for{60'000};
   /// At most one progress event per step in this time.

@@ -11,6 +11,8 @@ std::string StepContext::attempt_name() const {
                        : fmt::format("{}/{}/{}", step.id, state.attempt, state.operation);
 }
 
+bool StepKind::waits_for_agent(const StepContext&) const { return false; }
+
 std::string StepKind::too_late(const StepContext&) const { return {}; }
 
 std::string StepKind::must_stay(const StepContext&) const { return {}; }

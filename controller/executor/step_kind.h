@@ -143,6 +143,9 @@ class StepKind {
   /// their gossip, unless looks_at_all_nodes().
   virtual net::awaitable<Verdict> observe(StepContext context) = 0;
   [[nodiscard]] virtual bool looks_at_all_nodes() const { return false; }
+  /// True: what it waits for is the end of its operation at its node's agent. While that is under
+  /// way the agent alone is queried between two looks, and for nothing else.
+  [[nodiscard]] virtual bool waits_for_agent(const StepContext& context) const;
   /// Why it is too late for the step to begin; empty: it may. Looked at before its gates, again and
   /// again while they hold it back: the step then fails.
   [[nodiscard]] virtual std::string too_late(const StepContext& context) const;

@@ -72,14 +72,15 @@ void RunContext::failpoint([[maybe_unused]] const planner::Step& step,
   VERGER_FAILPOINT(fmt::format("controller.{}.{}", step.kind, where));
 }
 
-net::awaitable<void> RunContext::sleep_for(std::chrono::milliseconds duration) {
+net::awaitable<bool> RunContext::sleep_for(std::chrono::milliseconds duration) {
   check();
   using net::experimental::awaitable_operators::operator||;
   const auto waker = std::make_shared<Waker>(co_await net::this_coro::executor);
   std::erase_if(run_->wakers, [](const auto& weak) { return weak.expired(); });
   run_->wakers.push_back(waker);
-  co_await (core_->parts.network.timers.sleep_for(duration) || woken(waker));
+  const auto first = co_await (core_->parts.network.timers.sleep_for(duration) || woken(waker));
   check();
+  co_return first.index() == 0;
 }
 
 ClusterConfig RunContext::cluster() const {

@@ -76,7 +76,8 @@ class RunContext {
   Result<void> change_members(const std::map<std::string, std::string>& values);
 
   // --- time
-  net::awaitable<void> sleep_for(std::chrono::milliseconds duration);
+  /// False: something happened to the run before.
+  net::awaitable<bool> sleep_for(std::chrono::milliseconds duration);
   /// Returns once the run is neither pausing nor paused.
   net::awaitable<void> pause_point();
   void begin_deadline(const planner::Stage& stage, std::int64_t deadline_ms);

@@ -56,14 +56,19 @@ constexpr int kSlowestLook = 10;
 constexpr std::chrono::minutes kUnwatchedAtLeast{1};
 
 /// What takes a moment is seen to end a moment later; what lasts is looked at ever more rarely,
-/// down to once in each `poll`.
+/// down to once in each `poll_interval`.
 std::chrono::milliseconds until_next_look(std::chrono::milliseconds in_state,
-                                          std::chrono::milliseconds poll) {
-  constexpr std::chrono::milliseconds kShortest{100};
+                                          const ExecutorOptions& options) {
+  const auto poll = options.poll_interval;
   // A clock that was set back says nothing of how long it lasts.
   return in_state < std::chrono::milliseconds(0)
              ? poll
-             : std::clamp(in_state / 4, std::min(kShortest, poll), poll);
+             : std::clamp(in_state / 4, std::min(options.shortest_poll, poll), poll);
+}
+
+bool is_under_way_at_agent(const Result<api::OperationStatus>& status) {
+  return status && (status->state == api::OperationState::kAccepted ||
+                    status->state == api::OperationState::kActing);
 }
 
 RunEvent new_event(std::string_view type, json data) {
@@ -266,12 +271,38 @@ net::awaitable<std::optional<StepEnd>> StepWatch::look_until_ended(const planner
     }
     unknown = verdict.kind == Verdict::Kind::kUnknown ? unknown + 1 : 0;
     if (verdict.kind != Verdict::Kind::kNotArrived) {
-      const auto pause = until_next_look(context.in_state, run_->poll());
+      const auto in_state = context.in_state;
+      const bool at_agent =
+          !undo && verdict.kind == Verdict::Kind::kRunning && kind.waits_for_agent(context);
       co_await interrupt_if_wanted(stage, step, run_->context_of(step, std::move(context.snapshot)),
                                    undo);
-      co_await run_->sleep_for(unknown > 0 ? run_->poll() * std::min(unknown, kSlowestLook)
-                                           : pause);
+      if (unknown > 0) {
+        co_await run_->sleep_for(run_->poll() * std::min(unknown, kSlowestLook));
+      } else if (at_agent) {
+        co_await wait_for_agent(step, context.peers, in_state);
+      } else {
+        co_await run_->sleep_for(until_next_look(in_state, run_->parts().options));
+      }
     }
+  }
+}
+
+net::awaitable<void> StepWatch::wait_for_agent(const planner::Step& step,
+                                               std::shared_ptr<Peers> peers,
+                                               std::chrono::milliseconds in_state) {
+  const auto began = run_->monotonic();
+  const auto operation = run_->state_of(step).operation;
+  for (;;) {
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::milliseconds>(run_->monotonic() - began);
+    const auto left = run_->poll() - waited;
+    const auto pause = until_next_look(in_state + waited, run_->parts().options);
+    const bool slept = co_await run_->sleep_for(std::min(pause, left));
+    if (!slept || pause >= left ||
+        !is_under_way_at_agent(co_await peers->operation(step.node, operation))) {
+      co_return;
+    }
+    run_->check();
   }
 }
 

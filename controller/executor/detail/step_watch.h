@@ -41,6 +41,10 @@ class StepWatch {
   /// What has not arrived is sent again. False: it is given up, and the step begins anew.
   net::awaitable<bool> ask_again(const planner::Stage& stage, const planner::Step& step,
                                  StepContext context, ForUndo undo);
+  /// Until the next look: at the end of the operation, or when a usual pause is over, or the run's
+  /// state has changed.
+  net::awaitable<void> wait_for_agent(const planner::Step& step, std::shared_ptr<Peers> peers,
+                                      std::chrono::milliseconds in_state);
   net::awaitable<void> interrupt_if_wanted(const planner::Stage& stage, const planner::Step& step,
                                            StepContext context, ForUndo undo);
   /// Its outcome is not waited for: its node is skipped, and the stage is done without it.

@@ -21,6 +21,7 @@ namespace names = planner::backup_steps;
 class RepositoryWork : public StepKind {
  public:
   net::awaitable<Verdict> observe(StepContext context) final;
+  [[nodiscard]] bool waits_for_agent(const StepContext&) const final { return true; }
   [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const final;
   net::awaitable<void> interrupt(StepContext context) final;
 

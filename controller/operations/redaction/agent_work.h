@@ -14,6 +14,7 @@ namespace verger::controller::redactions {
 class AgentWork : public StepKind {
  public:
   net::awaitable<Verdict> observe(StepContext context) final;
+  [[nodiscard]] bool waits_for_agent(const StepContext&) const final { return true; }
   net::awaitable<void> interrupt(StepContext context) final;
 
  private:

@@ -32,6 +32,7 @@ net::awaitable<void> stop_digest(StepContext context, std::string node, std::str
 class NodeDigestStep : public StepKind {
  public:
   net::awaitable<ActAnswer> act(StepContext context) final;
+  [[nodiscard]] bool waits_for_agent(const StepContext&) const final { return true; }
   [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt) const final { return true; }
   net::awaitable<void> interrupt(StepContext context) final;
 };

@@ -51,6 +51,8 @@ class OnlineScavengeStep final : public StepKind {
     co_return co_await seen_at_shared_point(context, news.result);
   }
 
+  [[nodiscard]] bool waits_for_agent(const StepContext&) const override { return true; }
+
   [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {
     return steps::policy_lets_stop(context.step, why);
   }

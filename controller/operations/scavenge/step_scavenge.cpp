@@ -212,6 +212,15 @@ class ScavengeStep final : public StepKind {
     co_return out;
   }
 
+  /// Where others wait for the point, it is looked for as well.
+  [[nodiscard]] bool waits_for_agent(const StepContext& context) const override {
+    const auto* policy = std::get_if<planner::ScavengePolicy>(&context.policy.operation);
+    const bool others_wait = policy != nullptr &&
+                             policy->strategy == planner::Strategy::kConcurrent &&
+                             makes_point(context) && !context.values.contains(kSharedPoint);
+    return bool_parameter(context.step, "agent", false) && adopted(context).empty() && !others_wait;
+  }
+
   [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {
     return policy_lets_stop(context.step, why);
   }

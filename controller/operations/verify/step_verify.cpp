@@ -127,6 +127,8 @@ class VerifyStep final : public StepKind {
     co_return steps::done(result);
   }
 
+  [[nodiscard]] bool waits_for_agent(const StepContext&) const override { return true; }
+
   [[nodiscard]] bool can_interrupt(const StepContext& context, Interrupt why) const override {
     return steps::policy_lets_stop(context.step, why);
   }

@@ -165,6 +165,21 @@ TEST_F(ObserverTest, WatchesOneNodeAndHearsTheOthers) {
   }
 }
 
+TEST_F(ObserverTest, DoesNotAskForAutoScavengeWhileItWatches) {
+  cluster_.auto_scavenge = "Waiting";
+  for (auto& node : cluster_.nodes) {
+    node.version = "24.10.0";
+  }
+  int asked = 0;
+  cluster_.dress = [&asked](const auto&, const http::Request& request, auto&) {
+    asked += request.target.starts_with("/auto-scavenge/") ? 1 : 0;
+  };
+  result_of(observer_.watch(config_, "n2"));
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(take().find("n2")->auto_scavenge, planner::AutoScavenge::kWaiting);
+  EXPECT_EQ(asked, 3);
+}
+
 TEST_F(ObserverTest, AsksEveryMemberAboutItself) {
   cluster_.points = {1'000};
   cluster_.node("n2").last_finished = 0;

@@ -26,6 +26,7 @@ struct Script {
   std::deque<Verdict::Kind> verdicts{};
   bool can_undo = true;
   bool can_interrupt = true;
+  bool waits_for_agent = false;
   std::function<void()> looked{};  ///< at each look at its outcome
   int prepared = 0;
   int acts = 0;
@@ -39,6 +40,9 @@ class ScriptedStep final : public StepKind {
   [[nodiscard]] bool can_undo() const override { return script_.can_undo; }
   [[nodiscard]] bool can_interrupt(const StepContext&, Interrupt) const override {
     return script_.can_interrupt;
+  }
+  [[nodiscard]] bool waits_for_agent(const StepContext&) const override {
+    return script_.waits_for_agent;
   }
   [[nodiscard]] std::string too_late(const StepContext&) const override { return script_.too_late; }
   net::awaitable<void> interrupt(StepContext) override {

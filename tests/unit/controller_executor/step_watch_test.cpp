@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/detached.hpp>
+
 #include "tests/unit/controller_executor/scripted_step.h"
 
 namespace verger::controller::detail {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::Contains;
@@ -119,6 +122,72 @@ TEST_F(StepWatchTest, TimeInWhichNoControllerLookedDoesNotCountAsWork) {
   EXPECT_EQ(watch(), StepEnd::kDone);
   EXPECT_THAT(h_.types("x-n1"), Contains(std::string(events::kStepProgress)));
   EXPECT_LT(state().active_ms, 60'000);
+}
+
+class StepAtAgentTest : public StepWatchTest {
+ protected:
+  /// The agent of n1 works on the step's operation for so long, and looks are a second apart.
+  void begin_work(milliseconds takes) {
+    begin_with(planner::FailureRule::kSkipNode, true);
+    answered();
+    h_.run->parts().options.poll_interval = seconds(1);
+    script_.waits_for_agent = true;
+    auto& operation = h_.cluster.node("n1").operations["o"];
+    operation.status.id = "o";
+    operation.status.state = api::OperationState::kActing;
+    auto ended = operation.status;
+    ended.state = api::OperationState::kDone;
+    operation.later = std::pair(h_.time.monotonic() + takes, ended);
+    h_.cluster.dress = [this](const auto&, const http::Request& request, auto&) {
+      ++(request.target.starts_with("/agent/v1/operations/") ? asked_agent_ : asked_others_);
+    };
+    script_.looked = [this] { ++looks_; };
+    began_ = h_.time.monotonic();
+  }
+  Monotonic took() { return h_.time.monotonic() - began_; }
+
+  Monotonic began_{};
+  int looks_ = 0;
+  int asked_agent_ = 0;
+  int asked_others_ = 0;
+};
+
+TEST_F(StepAtAgentTest, BetweenTwoLooksOnlyTheAgentIsQueried) {
+  begin_work(milliseconds(650));
+  script_.verdicts = {Kind::kRunning, Kind::kDone};
+  EXPECT_EQ(watch(), StepEnd::kDone);
+  EXPECT_LT(took(), milliseconds(900)) << "its end is seen soon";
+  EXPECT_EQ(looks_, 2);
+  EXPECT_GE(asked_agent_, 4);
+  EXPECT_LE(asked_others_, 2 * 5) << "three nodes' gossip, and what the step's own one says";
+}
+
+TEST_F(StepAtAgentTest, LooksAreMadeAtLeastOnceInEachInterval) {
+  begin_work(minutes(1));
+  script_.verdicts = {Kind::kRunning, Kind::kRunning, Kind::kRunning, Kind::kDone};
+  EXPECT_EQ(watch(), StepEnd::kDone);
+  EXPECT_EQ(looks_, 4);
+  EXPECT_GE(took(), seconds(3));
+  EXPECT_LT(took(), milliseconds(3'500));
+}
+
+TEST_F(StepAtAgentTest, APauseIsNotWaitedOut) {
+  begin_work(minutes(1));
+  script_.verdicts = {Kind::kRunning, Kind::kRunning, Kind::kStopped};
+  auto later = [](test::RunOnJournal& run) -> net::awaitable<void> {
+    co_await run.time.sleep_for(milliseconds(350));
+    run.run->record(events::kRunPausing, {{"by", "me"}, {"reason", "noon"}, {"mode", "policy"}});
+    run.run->live().wake();
+  };
+  net::co_spawn(h_.context, later(h_), net::detached);
+  script_.looked = [this] {
+    if (++looks_ == 2) {
+      EXPECT_LT(took(), milliseconds(500));
+    }
+  };
+  EXPECT_EQ(watch(), std::nullopt);
+  EXPECT_EQ(looks_, 3);
+  EXPECT_EQ(script_.interrupts, 1);
 }
 
 TEST_F(StepWatchTest, ForItsUndoAStepIsStoppedAndLeftAtItsLimit) {
