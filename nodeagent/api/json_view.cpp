@@ -156,7 +156,8 @@ class JsonDocument::Parser {
       }
     }
     const auto digits = text_.substr(begin, at_ - begin);
-    if (whole) {
+    constexpr std::size_t kAlwaysInRange = 18;  // digits, with a sign
+    if (whole && digits.size() > kAlwaysInRange) {
       std::int64_t with_sign = 0;
       std::uint64_t without = 0;
       const auto* const end = digits.data() + digits.size();

@@ -2,20 +2,21 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <string>
 
 namespace verger::client {
 namespace {
 
+char lower_char(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  std::ranges::transform(out, out.begin(), &lower_char);
   return out;
 }
 
 bool same_host(std::string_view a, std::string_view b) {
-  return !a.empty() && lower(a) == lower(b);
+  return !a.empty() && std::ranges::equal(a, b, {}, &lower_char, &lower_char);
 }
 
 /// The one member that `matches`; nullptr where there are none or several.
@@ -99,7 +100,10 @@ const api::GossipMember* answering_member(const api::Gossip& gossip, const http:
 }
 
 std::string endpoint_name(std::string_view host, std::int32_t port) {
-  return lower(fmt::format("{}:{}", host, port));
+  auto out = lower(host);
+  out += ':';
+  out += std::to_string(port);
+  return out;
 }
 
 std::vector<std::string> own_names(const api::Gossip& gossip, const http::Endpoint& asked) {

@@ -123,7 +123,7 @@ void tell_unheard_of(std::vector<Raw>& raws, std::size_t registered) {
              std::ranges::none_of(other.gossip->members, [&raw](const auto& member) {
                return member.instance_id == raw.node.instance_id ||
                       client::is_named(raw.names,
-                                       fmt::format("{}:{}", member.http_ip, member.http_port));
+                                       client::endpoint_name(member.http_ip, member.http_port));
              });
     };
     const auto unheard = std::ranges::count_if(witnesses, never_heard);

@@ -8,6 +8,7 @@
 #include "engine/base/digest.h"
 #include "engine/base/directories.h"
 #include "nodeagent/operations/redaction/redaction_look.h"
+#include "nodeagent/operations/redaction/redaction_operations.h"
 
 namespace verger::agent {
 namespace {
@@ -255,6 +256,11 @@ void NotedTexts::complete_chunks(const log::TransactionLog& log, RedactionResult
 }
 
 void forget_texts(NotedTextStore& store, const OperationRecord& record) {
+  // Of nearly all operations: without that member there is no list. A name may have escapes.
+  const auto& parameters = record.request.parameters_json;
+  if (!parameters.contains(kListMember) && !parameters.contains('\\')) {
+    return;
+  }
   if (const auto list = list_in(record)) {
     store.forget(redaction::encode_list(*list));
   }
