@@ -15,6 +15,9 @@ namespace {
 
 constexpr milliseconds kDeadline{12'000};
 constexpr milliseconds kAgain{1'500};
+/// What is refused a third time is for a reason that lasts.
+constexpr milliseconds kMuchLater{4'500};
+constexpr int kSoonAgain = 2;
 
 net::awaitable<Result<http::Response>> call(Site& site, std::string method, std::string path,
                                             std::string body) {
@@ -90,7 +93,7 @@ net::awaitable<void> Operator::work(Site& site, const Scenario& scenario,
     state->obstacle = "policy not applied: " + text_of(applied);
     co_await timers.sleep_for(kAgain);
   }
-  for (;;) {
+  for (int refused = 0;;) {
     const auto runs = co_await call(site, "GET", "/runs?cluster=sim", {});
     if (!runs || runs->status != 200) {
       state->obstacle = "runs not listed: " + text_of(runs);
@@ -118,11 +121,14 @@ net::awaitable<void> Operator::work(Site& site, const Scenario& scenario,
       state->obstacle = "not applied: " + text_of(applied);
     } else {
       state->obstacle = "not planned: " + text_of(plan);
-      if (plan && plan->status == 422 && state->on_refused) {
-        state->on_refused(plan->body);
+      if (plan && plan->status == 422) {
+        ++refused;
+        if (state->on_refused) {
+          state->on_refused(plan->body);
+        }
       }
     }
-    co_await timers.sleep_for(kAgain);
+    co_await timers.sleep_for(refused > kSoonAgain ? kMuchLater : kAgain);
   }
 }
 
