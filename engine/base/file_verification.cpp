@@ -39,6 +39,11 @@ bool FileVerification::includes(const void* object) const {
   return number_of(object) < files_.size();
 }
 
+bool FileVerification::has_ended(const void* object) {
+  const std::lock_guard lock(mutex_);
+  return outcomes_[number_of(object)].has_value();
+}
+
 void FileVerification::note(std::size_t file, Result<void> outcome) {
   const std::lock_guard lock(mutex_);
   outcomes_[file] = std::move(outcome);

@@ -39,6 +39,8 @@ class FileVerification {
 
   /// Is this one of the objects?
   [[nodiscard]] bool includes(const void* object) const;
+  /// Has it been compared, so that finish() does not wait?
+  [[nodiscard]] bool has_ended(const void* object);
   /// Waits for one of them. Errors: kCorruption, kIo, those of `pause`, which is called again and
   /// again.
   Result<void> finish(const void* object, const std::function<Result<void>()>& pause);

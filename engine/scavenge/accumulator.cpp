@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 
 #include "engine/base/failpoint.h"
 #include "engine/streams/stream_names.h"
@@ -15,9 +16,9 @@ constexpr std::uint32_t kRecordsOfStep = 8192;
 constexpr std::uint32_t kRecordsOfStepAhead = 32'768;
 /// What all lanes together hold, apart from what each thread is reading.
 constexpr std::size_t kMostSummaries = std::size_t{24} << 20U;
-/// Chunks that are read ahead of the ones that the threads are at: where a chunk says little, they
-/// continue while the first one is taken, committed, or compared with its checksum.
-constexpr int kChunksAhead = 4;
+/// Chunks that are read, or have been read and wait to be taken: as many as are compared with their
+/// checksums together, for which the first one may have to wait.
+constexpr std::size_t kMostLanes = FileVerification::kMostFiles;
 /// Of index tables beside chunks.
 constexpr std::size_t kMostTablesCompared = FileVerification::kMostFiles / 2;
 /// How many numbers of a metastream are looked at for records out of order.
@@ -34,10 +35,10 @@ Accumulator::Accumulator(RunContext& context, std::optional<std::int32_t> done_c
       own_runner_(works_ahead() ? make_thread_runner(std::max(context.options.threads, 2))
                                 : nullptr),
       runner_(own_runner_ == nullptr ? inline_runner() : *own_runner_),
-      most_lanes_(
-          own_runner_ == nullptr
-              ? 1
-              : static_cast<std::size_t>(std::max(context.options.threads, 2) + kChunksAhead)) {
+      most_lanes_(own_runner_ == nullptr ? 1 : kMostLanes),
+      most_read_(own_runner_ == nullptr
+                     ? 1
+                     : static_cast<std::size_t>(std::max(context.options.threads, 2))) {
   const auto last = context_.chunk_of(context_.point.position);
   context_.progress.total = chunk_ <= last ? static_cast<std::uint64_t>(last - chunk_ + 1) : 0;
 }
@@ -62,15 +63,19 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
   const auto records = std::clamp<std::uint32_t>(
       budget.units, 1, own_runner_ == nullptr ? kRecordsOfStep : kRecordsOfStepAhead);
   ReadingAhead ahead;
+  for (const auto& lane : lanes_) {
+    // Counted here: what was read of the first lane is being taken while more of it is read.
+    ahead.held += lane.bytes();
+  }
+  const bool reads =
+      ahead.held < kMostSummaries && std::ranges::any_of(lanes_, std::not_fn(&Lane::ended));
   Result<void> taken;
   std::vector<std::function<void()>> pieces;
-  pieces.emplace_back([&] {
-    taken = take_read();
+  pieces.emplace_back([&, this] {
+    taken = take_read(/*may_wait=*/!reads);
     ahead.enough.store(true, std::memory_order_relaxed);
   });
   for (auto& lane : lanes_) {
-    // Counted here: what was read of the first lane is being taken while more of it is read.
-    ahead.held += lane.bytes();
     if (!lane.ended) {
       pieces.emplace_back([&, this] { read(lane, records, ahead); });
     }
@@ -92,6 +97,9 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
       lane.read.push_back(std::move(summary));
     }
     lane.fresh.clear();
+    if (lane.ended) {
+      lane.reader->free_memory();
+    }
   }
   begin_comparisons();
   if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
@@ -102,7 +110,8 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
 
 Result<void> Accumulator::open_lanes() {
   const auto size = std::int64_t{context_.parts.log.chunk_size()};
-  while (lanes_.size() < most_lanes_ && !point_reached_ &&
+  auto are_read = static_cast<std::size_t>(std::ranges::count(lanes_, false, &Lane::ended));
+  while (are_read < most_read_ && lanes_.size() < most_lanes_ && !point_reached_ &&
          LogPosition(next_ * size) <= context_.point.position) {
     auto opened = open_lane();
     if (!opened && lanes_.empty()) {
@@ -111,6 +120,7 @@ Result<void> Accumulator::open_lanes() {
     if (!opened) {
       break;  // is said when it is its turn
     }
+    ++are_read;
     ++next_;
   }
   return {};
@@ -149,7 +159,7 @@ void Accumulator::read(Lane& lane, std::uint32_t records, ReadingAhead& ahead) c
            context_.check_stop());
 }
 
-Result<void> Accumulator::take_read() {
+Result<void> Accumulator::take_read(bool may_wait) {
   auto& lane = lanes_.front();
   if (!in_chunk_) {
     VERGER_RETURN_IF_ERROR(context_.state.begin());
@@ -158,6 +168,9 @@ Result<void> Accumulator::take_read() {
     counts_ = {};
   }
   while (!lane.read.empty()) {
+    if (lane.read.front().ended && !may_wait && !is_compared(lane.reader->chunk())) {
+      return {};  // there is something better to do than waiting for that
+    }
     const auto summary = std::move(lane.read.front());
     lane.read.pop_front();
     VERGER_RETURN_IF_ERROR(context_.check_stop());
@@ -236,6 +249,11 @@ FileVerification* Accumulator::comparison_of(const void* object) const {
   const auto found = std::ranges::find_if(
       comparisons_, [&](const auto& comparison) { return comparison->includes(object); });
   return found == comparisons_.end() ? nullptr : found->get();
+}
+
+bool Accumulator::is_compared(const log::Chunk& chunk) const {
+  auto* comparison = comparison_of(&chunk);
+  return comparison == nullptr || comparison->has_ended(&chunk);
 }
 
 Result<void> Accumulator::check_tables() {

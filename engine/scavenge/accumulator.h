@@ -34,7 +34,7 @@ class Accumulator final : public StageTask {
   Result<StepOutcome> step(Budget budget) override;
 
  private:
-  /// A logical chunk that is being read.
+  /// A logical chunk that is being read, or has been and waits to be taken.
   struct Lane {
     std::unique_ptr<detail::ChunkReader> reader;
     std::deque<detail::ChunkSummary> read;   ///< to be taken
@@ -51,15 +51,16 @@ class Accumulator final : public StageTask {
     std::atomic<bool> enough = false;   ///< what there was to be taken has been taken
   };
 
-  /// Opens chunks until there are lanes for all that are read ahead.
+  /// Opens chunks until as many are read side by side as may be.
   Result<void> open_lanes();
   Result<void> open_lane();
   /// Reads about `records` records of the lane, and as many again while others are being taken and
   /// there is room for what they say.
   void read(Lane& lane, std::uint32_t records, ReadingAhead& ahead) const;
   /// The summaries of the first lane that were there when the step began; closes the chunk when
-  /// that is all.
-  Result<void> take_read();
+  /// that is all, and it is compared with its checksum or `may_wait` says that there is nothing
+  /// else to do.
+  Result<void> take_read(bool may_wait);
   Result<void> take(const detail::ChunkSummary& summary);
   Result<void> close_chunk();
 
@@ -75,6 +76,7 @@ class Accumulator final : public StageTask {
   std::unique_ptr<FileVerification> compare_from(LogPosition start) const;
   /// The one that compares it; nullptr: none.
   [[nodiscard]] FileVerification* comparison_of(const void* object) const;
+  [[nodiscard]] bool is_compared(const log::Chunk& chunk) const;
   Result<void> check_tables();
   Result<void> finish_checksum();
   void report_chunk(Monotonic before_commit);
@@ -106,6 +108,7 @@ class Accumulator final : public StageTask {
   std::unique_ptr<ParallelRunner> own_runner_;
   ParallelRunner& runner_;
   std::size_t most_lanes_;
+  std::size_t most_read_;                                       ///< of these, side by side
   std::vector<std::unique_ptr<FileVerification>> comparisons_;  ///< of several files each
   bool needs_tables_ = false;  ///< records were read for which the index is asked
   bool in_chunk_ = false;      ///< its transaction is open

@@ -63,7 +63,7 @@ Result<void> ChunkReader::read_into(ChunkSummary& summary, std::uint32_t records
   std::array<SeenNames::Key, kRecordsReadAtOnce> keys;
   while (summary.count < records && summary.bytes() < kLargestSummary) {
     const auto wanted = std::min<std::size_t>(kRecordsReadAtOnce, records - summary.count);
-    VERGER_TRY(const auto batch, scanner_.next_batch(wanted));
+    VERGER_TRY(const auto batch, scanner_->next_batch(wanted));
     if (batch.empty()) {
       summary.ended = true;
       return {};
@@ -101,6 +101,11 @@ Result<void> ChunkReader::read_into(ChunkSummary& summary, std::uint32_t records
     }
   }
   return {};
+}
+
+void ChunkReader::free_memory() {
+  scanner_.reset();
+  seen_.clear();
 }
 
 Result<void> ChunkReader::finish_checksum() {

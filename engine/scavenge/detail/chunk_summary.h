@@ -68,6 +68,8 @@ class ChunkReader {
 
   /// What about `records` records say, or less.
   ChunkSummary read(std::uint32_t records);
+  /// Nothing more is read.
+  void free_memory();
   /// Compares the chunk with its checksum, where it was opened with one.
   Result<void> finish_checksum();
   [[nodiscard]] const log::Chunk& chunk() const { return *chunk_; }
@@ -85,7 +87,7 @@ class ChunkReader {
   void note(std::string_view stream, const SeenNames::Key& key, ChunkSummary& summary);
 
   std::shared_ptr<const log::Chunk> chunk_;
-  log::ChunkScanner scanner_;
+  std::optional<log::ChunkScanner> scanner_;
   Range range_;
   index::HashFunction hash_;
   std::optional<log::ChunkChecksum> checksum_;
