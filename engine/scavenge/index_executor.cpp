@@ -157,7 +157,8 @@ Result<void> IndexExecutor::start_writing() {
   VERGER_RETURN_IF_ERROR(context_.check_table(*table));
   VERGER_TRY(table_->writer,
              index::PTableWriter::create(parts.files, parts.index.directory(), parts.random.uuid(),
-                                         table->count(), parts.index.options().cache_depth));
+                                         table->count(), parts.index.options().cache_depth,
+                                         context_.options.hash_in_background));
   if (table_->kept > 0) {
     table_->before.emplace(table);
     table_->before_left = table_->kept;
