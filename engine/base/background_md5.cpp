@@ -23,11 +23,12 @@ Md5Thread::~Md5Thread() {
   changed_.notify_all();
 }
 
-std::size_t Md5Thread::begin() {
+std::size_t Md5Thread::begin(std::function<Result<void>(ByteView)> sink) {
   const std::lock_guard lock(mutex_);
   const auto free = std::ranges::find(messages_, false, &Message::open);
   VERGER_ASSERT(free != messages_.end());
   free->open = true;
+  free->sink = std::move(sink);
   return static_cast<std::size_t>(free - messages_.begin());
 }
 
@@ -53,15 +54,21 @@ void Md5Thread::add(std::size_t message, Bytes piece) {
   changed_.notify_all();
 }
 
-Md5Digest Md5Thread::finish(std::size_t message) {
+Result<void> Md5Thread::sunk(std::size_t message) {
+  const std::lock_guard lock(mutex_);
+  return messages_[message].sunk;
+}
+
+Result<Md5Digest> Md5Thread::finish(std::size_t message) {
   std::unique_lock lock(mutex_);
   auto& own = messages_[message];
   own.ending = true;
   changed_.notify_all();
   changed_.wait(lock, [&] { return own.waiting.empty(); });
-  own = {};
+  const auto sunk = std::exchange(own, {}).sunk;
   changed_.notify_all();  // it is not waited for any longer
-  return lanes_.finish(message);
+  const auto digest = lanes_.finish(message);
+  return sunk ? Result<Md5Digest>(digest) : Result<Md5Digest>(sunk.error());
 }
 
 void Md5Thread::abandon(std::size_t message) {
@@ -83,6 +90,21 @@ bool Md5Thread::worth_hashing() const {
     now = now || (message.ending && pieces > 0) || pieces >= kEnoughPieces;
   }
   return any && (all || now);
+}
+
+/// Pieces that will be hashed next and have not been there.
+void Md5Thread::give_to_sinks(std::unique_lock<std::mutex>& lock) {
+  for (auto& message : messages_) {
+    if (!message.hashing || !message.sink || !message.sunk ||
+        std::exchange(message.in_sink, true)) {
+      continue;
+    }
+    const ByteView piece = message.waiting.front();
+    lock.unlock();
+    auto sunk = message.sink(piece);
+    lock.lock();
+    message.sunk = std::move(sunk);
+  }
 }
 
 /// As many bytes of each message that has some.
@@ -110,6 +132,7 @@ void Md5Thread::note_hashed(const Views& views) {
       spare_.push_back(std::move(own.waiting.front()));
       own.waiting.pop_front();
       own.hashed = 0;
+      own.in_sink = false;
     }
   }
 }
@@ -122,6 +145,7 @@ void Md5Thread::hash_all() {
       return;
     }
     const auto views = next_views();
+    give_to_sinks(lock);
     lock.unlock();
     lanes_.update(views);
     lock.lock();
@@ -130,8 +154,8 @@ void Md5Thread::hash_all() {
   }
 }
 
-BackgroundMd5::BackgroundMd5(std::shared_ptr<Md5Thread> thread)
-    : thread_(std::move(thread)), message_(thread_->begin()) {}
+BackgroundMd5::BackgroundMd5(std::shared_ptr<Md5Thread> thread, Sink sink)
+    : thread_(std::move(thread)), message_(thread_->begin(std::move(sink))) {}
 
 BackgroundMd5::~BackgroundMd5() {
   if (!finished_) {
@@ -151,7 +175,7 @@ void BackgroundMd5::take(Bytes& piece) {
   thread_->add(message_, std::move(other));
 }
 
-Md5Digest BackgroundMd5::finish() {
+Result<Md5Digest> BackgroundMd5::finish() {
   finished_ = true;
   return thread_->finish(message_);
 }

@@ -155,7 +155,12 @@ Result<Path> PTableWriter::finish() {
   footer[1] = std::byte{detail::kNewestPTableVersion};
   store_le(footer + 2, static_cast<std::uint32_t>(midpoints));
   VERGER_RETURN_IF_ERROR(state.flush());
-  const auto digest = state.background != nullptr ? state.background->finish() : state.md5.finish();
+  Md5Digest digest;
+  if (state.background != nullptr) {
+    VERGER_TRY(digest, state.background->finish());
+  } else {
+    digest = state.md5.finish();
+  }
   VERGER_RETURN_IF_ERROR(state.file->write_at(state.written, digest));
   VERGER_RETURN_IF_ERROR(state.file->sync());
   VERGER_RETURN_IF_ERROR(state.write_bloom());

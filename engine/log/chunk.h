@@ -178,10 +178,12 @@ class ChunkScanner {
 class ChunkWriter {
  public:
   /// Creates `directory`/`name` (which ends in ".tmp"). `hasher`: computes the MD5 instead of the
-  /// calling thread.
+  /// calling thread; with `writes_behind` it writes, too: an error may then come some megabytes
+  /// later, and one of the last of them from finish().
   static Result<ChunkWriter> create(FileSystem& files, const Path& directory, std::string name,
                                     const ChunkHeader& header,
-                                    std::shared_ptr<Md5Thread> hasher = nullptr);
+                                    std::shared_ptr<Md5Thread> hasher = nullptr,
+                                    bool writes_behind = false);
   ChunkWriter(ChunkWriter&&) noexcept;
   ChunkWriter& operator=(ChunkWriter&&) noexcept;
   ~ChunkWriter();

@@ -66,7 +66,12 @@ Result<void> ChunkChecksum::read_to(std::uint64_t end) {
 Result<void> ChunkChecksum::finish() {
   const auto& stored = chunk_->footer()->md5;
   VERGER_RETURN_IF_ERROR(read_to(chunk_->file_size() - stored.size()));
-  const auto computed = background_ != nullptr ? background_->finish() : md5_.finish();
+  Md5Digest computed;
+  if (background_ != nullptr) {
+    VERGER_TRY(computed, background_->finish());
+  } else {
+    computed = md5_.finish();
+  }
   return computed == chunk_->footer()->md5 ? Result<void>()
                                            : detail::wrong_checksum(*chunk_, computed);
 }

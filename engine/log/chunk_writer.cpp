@@ -48,7 +48,7 @@ ChunkWriter::~ChunkWriter() {
 
 Result<ChunkWriter> ChunkWriter::create(FileSystem& files, const Path& directory, std::string name,
                                         const ChunkHeader& header,
-                                        std::shared_ptr<Md5Thread> hasher) {
+                                        std::shared_ptr<Md5Thread> hasher, bool writes_behind) {
   if (!name.ends_with(".tmp")) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("{}: a chunk is written under a name that ends in .tmp", name)};
@@ -60,7 +60,7 @@ Result<ChunkWriter> ChunkWriter::create(FileSystem& files, const Path& directory
   VERGER_TRY(state->file, files.open(state->path, OpenMode::kCreateNew));
   ChunkWriter writer(std::move(state));  // removes the file should the header not go in
   State& s = *writer.state_;
-  s.output = std::make_unique<detail::ChunkOutput>(*s.file, 0, std::move(hasher));
+  s.output = std::make_unique<detail::ChunkOutput>(*s.file, 0, std::move(hasher), writes_behind);
   VERGER_RETURN_IF_ERROR(s.output->rehash());
   VERGER_RETURN_IF_ERROR(s.output->append(encode_chunk_header(header)));
   return writer;

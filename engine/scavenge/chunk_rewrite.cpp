@@ -92,7 +92,7 @@ Result<std::unique_ptr<ChunkRewrite>> ChunkRewrite::start(
   VERGER_TRY(auto scanner, log::ChunkScanner::open(chunk, chunk->start_position()));
   const auto header = scavenged_header(log, chunk->start(), chunk->end(), names.chunk_id);
   VERGER_TRY(auto writer, log::ChunkWriter::create(files, log.directory(), names.temporary, header,
-                                                   std::move(hasher)));
+                                                   std::move(hasher), /*writes_behind=*/true));
   return std::unique_ptr<ChunkRewrite>(
       new ChunkRewrite(std::move(chunk), std::move(scanner), std::move(writer), rules, out));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/assert.h"
 #include "engine/base/writeback.h"
 #include "engine/log/detail/limits.h"
 
@@ -12,15 +13,31 @@ constexpr std::uint64_t kWritebackSize = std::uint64_t{8} << 20U;
 
 }  // namespace
 
+/// The disk begins to write long before the sync, which comes when the chunk is complete.
+Result<void> ChunkOutput::Sink::write(ByteView bytes) {
+  VERGER_RETURN_IF_ERROR(file->write_at(written, bytes));
+  written += bytes.size();
+  if (written - on_its_way >= kWritebackSize) {
+    start_writeback(*file, on_its_way, written - on_its_way);
+    on_its_way = written;
+  }
+  return {};
+}
+
 Result<void> ChunkOutput::rehash() {
   hash_ = Md5();
   background_ = hasher_ ? std::make_unique<BackgroundMd5>(hasher_) : nullptr;
-  Bytes part(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferSize, written_)));
-  for (std::uint64_t at = 0; at < written_;) {
-    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(part.size(), written_ - at));
-    VERGER_RETURN_IF_ERROR(file_->read_exact(at, MutableBytes(part).first(size)));
+  Bytes part(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferSize, offset_)));
+  for (std::uint64_t at = 0; at < offset_;) {
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(part.size(), offset_ - at));
+    VERGER_RETURN_IF_ERROR(sink_.file->read_exact(at, MutableBytes(part).first(size)));
     hash(ByteView(part).first(size));
     at += size;
+  }
+  if (writes_behind_) {
+    VERGER_ASSERT(offset_ == 0);
+    background_ = std::make_unique<BackgroundMd5>(
+        hasher_, [this](ByteView piece) { return sink_.write(piece); });
   }
   return {};
 }
@@ -46,26 +63,17 @@ Result<void> ChunkOutput::flush() {
     buffer_.clear();
     return {};
   }
-  VERGER_RETURN_IF_ERROR(write_through(buffer_));
+  VERGER_RETURN_IF_ERROR(writes_behind_ ? background_->sunk() : sink_.write(buffer_));
+  offset_ += buffer_.size();
   background_->take(buffer_);
   return {};
 }
 
 /// Hashed in large pieces: by the record it would cost as much again as the rest of appending.
 Result<void> ChunkOutput::write(ByteView bytes) {
-  VERGER_RETURN_IF_ERROR(write_through(bytes));
+  VERGER_RETURN_IF_ERROR(writes_behind_ ? background_->sunk() : sink_.write(bytes));
+  offset_ += bytes.size();
   hash(bytes);
-  return {};
-}
-
-/// The disk begins to write long before the sync, which comes when the chunk is complete.
-Result<void> ChunkOutput::write_through(ByteView bytes) {
-  VERGER_RETURN_IF_ERROR(file_->write_at(written_, bytes));
-  written_ += bytes.size();
-  if (written_ - on_its_way_ >= kWritebackSize) {
-    start_writeback(*file_, on_its_way_, written_ - on_its_way_);
-    on_its_way_ = written_;
-  }
   return {};
 }
 
@@ -83,9 +91,13 @@ Result<ChunkOutput::Completed> ChunkOutput::complete(ChunkFooter footer) {
   VERGER_RETURN_IF_ERROR(flush());
   const auto without_hash = encode_chunk_footer(footer);
   hash(ByteView(without_hash).first(without_hash.size() - footer.md5.size()));
-  footer.md5 = background_ ? background_->finish() : hash_.finish();
-  background_.reset();
-  VERGER_RETURN_IF_ERROR(file_->write_at(written_, encode_chunk_footer(footer)));
+  if (background_) {
+    VERGER_TRY(footer.md5, background_->finish());
+    background_.reset();
+  } else {
+    footer.md5 = hash_.finish();
+  }
+  VERGER_RETURN_IF_ERROR(sink_.file->write_at(offset_, encode_chunk_footer(footer)));
   return Completed{footer, file_size};
 }
 

@@ -1,10 +1,12 @@
 #include "engine/base/digest.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/background_md5.h"
 #include "engine/base/md5_lanes.h"
 #include "engine/base/random.h"
+#include "tests/support/results.h"
 
 namespace verger {
 namespace {
@@ -25,7 +27,7 @@ TEST(Digest, DoesNotDependOnHowTheBytesArrive) {
 }
 
 TEST(Digest, InTheBackgroundIsTheSame) {
-  EXPECT_EQ(BackgroundMd5().finish(), md5({}));
+  EXPECT_EQ(value(BackgroundMd5().finish()), md5({}));
   BackgroundMd5 background;
   Bytes all;
   for (std::size_t n = 0; n < 200; ++n) {  // pieces of sizes that grow and shrink
@@ -33,9 +35,43 @@ TEST(Digest, InTheBackgroundIsTheSame) {
     background.update(piece);
     append_bytes(all, piece);
   }
-  EXPECT_EQ(background.finish(), md5(all));
+  EXPECT_EQ(value(background.finish()), md5(all));
   BackgroundMd5 abandoned;
   abandoned.update(all);
+}
+
+TEST(Digest, InTheBackgroundGoesWithThePiecesToASink) {
+  Bytes all;
+  Bytes sunk;
+  BackgroundMd5 background(std::make_shared<Md5Thread>(), [&](ByteView piece) {
+    append_bytes(sunk, piece);
+    return Result<void>();
+  });
+  for (std::size_t n = 0; n < 50; ++n) {
+    const Bytes piece(1 + n * 7919 % 3001, static_cast<std::byte>(n));
+    background.update(piece);
+    append_bytes(all, piece);
+  }
+  EXPECT_EQ(value(background.finish()), md5(all));
+  EXPECT_EQ(sunk, all);
+}
+
+TEST(Digest, InTheBackgroundEndsWithTheFirstErrorOfItsSink) {
+  int pieces = 0;
+  BackgroundMd5 background(std::make_shared<Md5Thread>(), [&](ByteView /*piece*/) -> Result<void> {
+    if (++pieces < 3) {
+      return {};
+    }
+    return Error{Errc::kNoSpace, fmt::format("piece {}", pieces)};
+  });
+  for (int n = 0; n < 20; ++n) {
+    background.update(Bytes(100));
+  }
+  const auto digest = background.finish();
+  ASSERT_FALSE(digest);
+  EXPECT_EQ(digest.error().code, Errc::kNoSpace);
+  EXPECT_EQ(digest.error().message, "piece 3");
+  EXPECT_EQ(pieces, 3) << "it gets no more";
 }
 
 TEST(Digest, OfMessagesThatShareAThreadIsThatOfEach) {
@@ -61,7 +97,8 @@ TEST(Digest, OfMessagesThatShareAThreadIsThatOfEach) {
     messages[random.below(messages.size())].reset();  // dropped in the middle
     for (std::size_t n = 0; n < messages.size(); ++n) {
       if (messages[n] != nullptr) {
-        EXPECT_EQ(messages[n]->finish(), md5(all[n])) << "round " << round << ", message " << n;
+        EXPECT_EQ(value(messages[n]->finish()), md5(all[n]))
+            << "round " << round << ", message " << n;
       }
     }
   }
