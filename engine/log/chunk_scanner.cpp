@@ -9,6 +9,8 @@
 namespace verger::log {
 
 constexpr std::size_t kFirstBufferSize = 16UZ * 1024;
+/// What was read stays in the processor's cache until it is decoded, also beside another reader.
+constexpr std::size_t kMostBufferSize = 256UZ * 1024;
 
 struct ChunkScanner::State {
   std::shared_ptr<const Chunk> chunk;
@@ -47,7 +49,7 @@ struct ChunkScanner::State {
       return {};
     }
     // A short look costs a short read; a caller that reads on gets larger ones.
-    compact(std::max(wanted, std::min(4 * buffer.size(), detail::kBufferSize)));
+    compact(std::max(wanted, std::min(4 * buffer.size(), kMostBufferSize)));
     const auto in_file = static_cast<std::uint64_t>(actual) + filled;
     const auto size = std::min(buffer.size() - filled,
                                static_cast<std::size_t>(end) - static_cast<std::size_t>(in_file));

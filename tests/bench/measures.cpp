@@ -310,10 +310,14 @@ Result<json> estimate(const Path& directory) {
                                posix_file_system(), system_clock(), system_random(), null_log()},
                               {posix_file_system(), scratch}, options));
   preview->choose(points.back());
+  const Timer previewing;
   VERGER_RETURN_IF_ERROR(run_job(*preview));
+  const auto previewed = previewing.seconds();
+  const Timer counting;
   scavenge::EstimateJob job(*preview, 10);
   VERGER_RETURN_IF_ERROR(run_job(job));
-  return json{{"records_removed", job.estimate().removed.records},
+  return json{{"stages", {{"Preview", previewed}, {"Counting", counting.seconds()}}},
+              {"records_removed", job.estimate().removed.records},
               {"space_saved", job.estimate().space_saved}};
 }
 
