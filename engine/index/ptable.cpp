@@ -423,6 +423,7 @@ Result<const IndexEntry*> PTableScanner::next() {
 }
 
 Result<std::span<const IndexEntry>> PTableScanner::ahead() { return state_->reader.ahead(); }
+std::span<const IndexEntry> PTableScanner::held() const { return state_->reader.held(); }
 void PTableScanner::skip(std::size_t count) { state_->reader.skip(count); }
 
 }  // namespace verger::index

@@ -94,7 +94,9 @@ class PTableScanner {
   /// least one; none behind the last one. Valid until the next call. Errors: kCorruption (order),
   /// kIo.
   Result<std::span<const IndexEntry>> ahead();
-  /// Leaves out the first `count` of ahead().
+  /// Those of ahead() that are in memory already, which may be none.
+  [[nodiscard]] std::span<const IndexEntry> held() const;
+  /// Leaves out the first `count` of ahead(), or of held().
   void skip(std::size_t count);
 
  private:

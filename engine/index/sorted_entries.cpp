@@ -18,5 +18,7 @@ Result<void> SortedEntries::add(const IndexEntry& entry) { return state_->sorter
 std::uint64_t SortedEntries::count() const { return state_->sorter.count(); }
 Result<bool> SortedEntries::advance() { return state_->sorter.advance(); }
 const IndexEntry& SortedEntries::current() const { return state_->sorter.current(); }
+std::span<const IndexEntry> SortedEntries::held() const { return state_->sorter.held(); }
+void SortedEntries::skip(std::size_t count) { state_->sorter.skip(count); }
 
 }  // namespace verger::index

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "engine/base/file_system.h"
 #include "engine/base/random.h"
@@ -25,6 +26,10 @@ class SortedEntries {
   /// After the last add(): moves to the next entry; false at the end.
   Result<bool> advance();
   [[nodiscard]] const IndexEntry& current() const;
+  /// Entries behind current(), as many as are in memory, which may be none; and moving over the
+  /// first `count` of them.
+  [[nodiscard]] std::span<const IndexEntry> held() const;
+  void skip(std::size_t count);
 
  private:
   struct State;

@@ -39,7 +39,12 @@ class EntryReader {
     }
     return block_.empty() ? std::span<const IndexEntry>() : std::span(block_).subspan(at_ + 1);
   }
-  /// Moves over the first `count` of ahead().
+  /// Those of ahead() that are in memory already, which may be none.
+  [[nodiscard]] std::span<const IndexEntry> held() const {
+    return at_ + 1 < block_.size() ? std::span(block_).subspan(at_ + 1)
+                                   : std::span<const IndexEntry>();
+  }
+  /// Moves over the first `count` of ahead(), or of held().
   void skip(std::size_t count) { at_ += count; }
   /// Valid after advance() has returned true.
   [[nodiscard]] const IndexEntry& current() const { return block_[at_]; }

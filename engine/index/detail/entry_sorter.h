@@ -42,6 +42,13 @@ class EntrySorter {
   /// After the last add(): moves to the next entry in descending order; false at the end.
   Result<bool> advance() { return ++at_ < sorted_.size() ? Result<bool>(true) : refill(); }
   const IndexEntry& current() const { return sorted_[at_]; }
+  /// Those behind current() that are sorted already, which may be none; and moving over the first
+  /// `count` of them.
+  std::span<const IndexEntry> held() const {
+    return at_ < sorted_.size() ? std::span(sorted_).subspan(at_ + 1)
+                                : std::span<const IndexEntry>();
+  }
+  void skip(std::size_t count) { at_ += count; }
   /// The same for many entries at once, those behind current(); none at the end.
   Result<std::span<const IndexEntry>> next_piece();
 

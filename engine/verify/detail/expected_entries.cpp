@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/streams/transaction_reader.h"
+#include "engine/verify/detail/table_entries.h"
 
 namespace verger::verify::detail {
 namespace {
@@ -186,6 +187,18 @@ std::optional<EventNumber> ExpectedEntries::number_by_commit(LogPosition positio
 const index::IndexEntry& ExpectedEntries::current() const {
   return parts_[next_]->entries.current();
 }
+
+std::span<const index::IndexEntry> ExpectedEntries::held() const {
+  auto held = parts_[next_]->entries.held();
+  for (std::size_t n = 0; n < parts_.size(); ++n) {
+    if (n != next_ && parts_[n]->more) {
+      held = those_above(held, parts_[n]->entries.current());
+    }
+  }
+  return held;
+}
+
+void ExpectedEntries::skip(std::size_t count) { parts_[next_]->entries.skip(count); }
 
 Result<bool> ExpectedEntries::advance() {
   const auto advance = [this](Part& part) -> Result<void> {

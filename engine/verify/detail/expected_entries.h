@@ -50,6 +50,10 @@ class ExpectedEntries {
   /// Moves to the next entry, descending; false at the end. Errors: kIo, as scratch_error().
   Result<bool> advance();
   [[nodiscard]] const index::IndexEntry& current() const;
+  /// Entries that follow current(), as many as are known, which may be none; and moving over the
+  /// first `count` of them.
+  [[nodiscard]] std::span<const index::IndexEntry> held() const;
+  void skip(std::size_t count);
   /// What ended reading or walking along: it says nothing about the database.
   [[nodiscard]] const std::optional<Error>& scratch_error() const { return scratch_error_; }
 

@@ -78,7 +78,9 @@ Result<bool> IndexComparison::step(std::uint32_t units) {
     VERGER_RETURN_IF_ERROR(begin());
   }
   for (std::uint32_t n = 0; n < units; ++n) {
-    if (found_ != nullptr || wanted_) {
+    if (const auto passed = pass_equal(units - n); passed > 0) {
+      n += passed - 1;
+    } else if (found_ != nullptr || wanted_) {
       VERGER_RETURN_IF_ERROR(compare_one());
     } else if (old_tables_.empty()) {
       return true;
@@ -110,18 +112,47 @@ Result<void> IndexComparison::compare_one() {
   return {};
 }
 
-Result<void> IndexComparison::look_at(TableEntries::Source& source, bool matched) {
+std::uint32_t IndexComparison::pass_equal(std::uint32_t most) {
+  if (found_ == nullptr || !wanted_ || *found_->entry != expected_.current()) {
+    return 0;
+  }
+  const auto entries = tables_->held(*found_);
+  const auto events = expected_.held();
+  const auto differ =
+      std::ranges::mismatch(entries.first(std::min<std::size_t>(entries.size(), most)), events);
+  const auto equal = entries.first(static_cast<std::size_t>(differ.in1 - entries.begin()));
+  if (equal.empty()) {
+    return 0;
+  }
+  auto number = found_->number;
+  const auto pass = [&](const index::IndexEntry& entry) {
+    count(*found_, entry, number++);
+    existence_.look_at(entry, findings_);
+  };
+  pass(*found_->entry);
+  std::ranges::for_each(equal.first(equal.size() - 1), pass);
+  TableEntries::skip(*found_, equal);
+  expected_.skip(equal.size());
+  return static_cast<std::uint32_t>(equal.size());
+}
+
+void IndexComparison::count(TableEntries::Source& source, const index::IndexEntry& entry,
+                            std::uint64_t number) {
   ++totals_.entries;
-  const auto& entry = *source.entry;
   if (source.last_hash != entry.hash) {
     source.last_hash = entry.hash;
     if (!source.table->may_contain(entry.hash)) {
       findings_.damage_of_kind(
           "entry missing in the bloom filter", source.table->path(),
-          source.table->entry_offset(source.number),
+          source.table->entry_offset(number),
           "its bloom filter hides this entry: remove the filter file or rebuild the index");
     }
   }
+}
+
+Result<void> IndexComparison::look_at(TableEntries::Source& source, bool matched) {
+  const auto& entry = *source.entry;
+  count(source, entry, source.number);
   if (matched) {
     existence_.look_at(entry, findings_);
     return {};

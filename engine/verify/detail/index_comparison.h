@@ -32,7 +32,12 @@ class IndexComparison {
  private:
   Result<void> begin();
   Result<void> compare_one();
+  /// Passes over entries that table and log agree on, up to the last of those in memory; at most
+  /// `most`. Returns how many.
+  std::uint32_t pass_equal(std::uint32_t most);
   Result<void> look_at(TableEntries::Source& source, bool matched);
+  /// The first part of it.
+  void count(TableEntries::Source& source, const index::IndexEntry& entry, std::uint64_t number);
   Result<void> look_up(const index::IndexEntry& event);
   Result<void> entry_against_log(const index::PTable& table, const index::IndexEntry& entry,
                                  std::uint64_t n);

@@ -1,8 +1,16 @@
 #include "engine/verify/detail/table_entries.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace verger::verify::detail {
+
+std::span<const index::IndexEntry> those_above(std::span<const index::IndexEntry> entries,
+                                               const index::IndexEntry& other) {
+  const auto end = std::ranges::partition_point(
+      entries, [&](const index::IndexEntry& entry) { return entry > other; });
+  return entries.first(static_cast<std::size_t>(end - entries.begin()));
+}
 
 TableEntries::TableEntries(const std::vector<index::TableSlot>& slots) {
   sources_.reserve(slots.size());
@@ -26,6 +34,22 @@ TableEntries::Source* TableEntries::advance(Findings& findings) {
     }
   }
   return current_;
+}
+
+std::span<const index::IndexEntry> TableEntries::held(const Source& current) const {
+  auto held = current.scanner.held();
+  for (const auto& source : sources_) {
+    if (&source != &current && source.entry) {
+      held = those_above(held, *source.entry);
+    }
+  }
+  return held;
+}
+
+void TableEntries::skip(Source& current, std::span<const index::IndexEntry> entries) {
+  current.scanner.skip(entries.size());
+  current.number += entries.size();
+  current.entry = entries.back();
 }
 
 void TableEntries::step(Source& source, Findings& findings) {

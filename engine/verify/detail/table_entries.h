@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/index/index.h"
@@ -9,6 +10,10 @@
 #include "engine/verify/findings.h"
 
 namespace verger::verify::detail {
+
+/// The first ones of descending `entries`, as far as they are above `other`.
+std::span<const index::IndexEntry> those_above(std::span<const index::IndexEntry> entries,
+                                               const index::IndexEntry& other);
 
 /// The entries of several tables as one descending sequence, with the place of each.
 class TableEntries {
@@ -26,6 +31,11 @@ class TableEntries {
   /// Moves to the next entry; nullptr at the end. A table that cannot be read on is reported, and
   /// left.
   Source* advance(Findings& findings);
+  /// Entries that follow that of `current`, which advance() gave last, in the same table: as many
+  /// as are known, which may be none.
+  [[nodiscard]] std::span<const index::IndexEntry> held(const Source& current) const;
+  /// Moves to the last of `entries`, the first ones of held().
+  static void skip(Source& current, std::span<const index::IndexEntry> entries);
 
  private:
   static void step(Source& source, Findings& findings);

@@ -29,6 +29,12 @@ TEST_P(EntrySorterTest, GivesEveryEntryBackInOrder) {
     std::vector<IndexEntry> sorted;
     while (sorter.advance().value()) {
       sorted.push_back(sorter.current());
+      // Now and then several at once.
+      const auto held = sorter.held();
+      const auto some = held.first(std::min<std::size_t>(held.size(), random.below(5)));
+      sorted.insert(sorted.end(), some.begin(), some.end());
+      sorter.skip(some.size());
+      EXPECT_EQ(sorter.current(), sorted.back());
     }
     std::ranges::sort(entries, std::greater{});
     EXPECT_EQ(sorted, entries);

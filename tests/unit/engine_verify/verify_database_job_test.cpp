@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "engine/base/memory_file_system.h"
+#include "engine/index/ptable.h"
 #include "engine/log/chunk.h"
 #include "tests/support/database/database_builder.h"
 #include "tests/support/results.h"
@@ -87,6 +88,24 @@ TEST_F(VerifyDatabase, FindsNothingInASoundOne) {
   EXPECT_GT(totals.records, totals.events);
   EXPECT_EQ(totals.entries_without_record + totals.records_without_entry, 0U);
   EXPECT_FALSE(scratch_is_used());
+}
+
+TEST_F(VerifyDatabase, ComparesEveryEntryOnceInStepsOfAnySize) {
+  std::uint64_t entries = 0;
+  for (const auto& table : value(disk.list("/db/index"))) {
+    if (const auto opened = index::PTable::open(disk, "/db/index/" + table.name, 16); opened) {
+      entries += (*opened)->count();
+    }
+  }
+  for (const std::uint64_t in_memory : {std::uint64_t{16}, events_in_memory}) {
+    events_in_memory = in_memory;
+    for (const std::uint32_t units : {1U, 2U, 7U, 4096U}) {
+      for (const std::size_t lanes : {1U, 3U}) {
+        EXPECT_THAT(run(units, lanes), IsEmpty());
+        EXPECT_EQ(totals.entries, entries) << units << ", " << lanes;
+      }
+    }
+  }
 }
 
 TEST_F(VerifyDatabase, SortsMoreEventsThanFitIntoMemoryInADirectoryThatItMakes) {
