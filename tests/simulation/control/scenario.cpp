@@ -55,7 +55,8 @@ planner::Policy base_policy(Random& random) {
 constexpr std::uint64_t kLongOneIn = 24;
 /// And in one of so many a node is down for days.
 constexpr std::uint64_t kDaysOneIn = 2'000;
-/// In one of so many what has just begun is looked at a tenth of a second later, as outside.
+/// In one of so many what has just begun is looked at a tenth of a second later, as outside; and
+/// in all without agents, where looks are all that shows what became of it.
 constexpr std::uint64_t kSoonOneIn = 8;
 /// Of the clusters where that can be, in one of so many a node is dead during an undo.
 constexpr std::uint64_t kEmergencyOneIn = 3;
@@ -215,7 +216,7 @@ Scenario make_scenario(std::uint64_t seed) {
   site.policy = base_policy(random);
   // Each look is some ten messages: most runs look no oftener than they must.
   site.executor.poll_interval = milliseconds(random.below(4) == 0 ? 2'500 : 6'000);
-  if (seed % kSoonOneIn != 1) {
+  if (site.agents && seed % kSoonOneIn != 1) {
     site.executor.shortest_poll = site.executor.poll_interval;
   }
   site.executor.permit_valid_for = seconds(10);
