@@ -10,9 +10,9 @@ namespace {
 /// How many runs a broken build gets to give itself away.
 constexpr std::uint64_t kRunsOfABrokenBuild = 2'000;
 
-/// Seeds of one test: 40,000 in all, in pieces that run side by side.
+/// Seeds of one test: 44,000 in all, in pieces that run side by side.
 constexpr std::uint64_t kSeeds = 4'000;
-constexpr std::uint64_t kAllSeeds = 40'000;
+constexpr std::uint64_t kAllSeeds = 44'000;
 
 class ControlSimulation : public ::testing::TestWithParam<std::uint64_t> {};
 
