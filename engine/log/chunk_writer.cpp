@@ -10,6 +10,65 @@ namespace verger::log {
 namespace {
 
 constexpr std::size_t kMapBlockSize = std::size_t{48} << 10U;
+constexpr std::size_t kMostOfVarint = 10;
+
+void append_varint(Bytes& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7U) {
+    out.push_back(static_cast<std::byte>(value | 0x80U));
+  }
+  out.push_back(static_cast<std::byte>(value));
+}
+
+std::uint64_t take_varint(ByteView& from) {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0;; shift += 7) {
+    const auto byte = std::to_integer<std::uint64_t>(from.front());
+    from = from.subspan(1);
+    value |= (byte & 0x7fU) << shift;
+    if (byte < 0x80) {
+      return value;
+    }
+  }
+}
+
+/// A position map in some four bytes a record instead of twelve, until the file has its end: of
+/// each record the gap before it in the log, and its size.
+class CompactMap {
+ public:
+  void add(std::int64_t gap, std::int64_t size) {
+    // In blocks: as one it would be copied again and again as it grows.
+    if (blocks_.empty() || blocks_.back().size() + 2 * kMostOfVarint > kMapBlockSize) {
+      blocks_.emplace_back().reserve(kMapBlockSize);
+    }
+    append_varint(blocks_.back(), static_cast<std::uint64_t>(gap));
+    append_varint(blocks_.back(), static_cast<std::uint64_t>(size));
+    ++records_;
+  }
+  [[nodiscard]] std::size_t size_in_file() const { return records_ * detail::kPosmapEntrySize; }
+  /// Appends it as it is in the file.
+  Result<void> write(detail::ChunkOutput& output) const {
+    std::int64_t local = 0;
+    std::int64_t actual = 0;
+    Bytes entries;
+    for (ByteView block : blocks_) {
+      entries.clear();
+      while (!block.empty()) {
+        local += static_cast<std::int64_t>(take_varint(block));
+        append_le(entries, static_cast<std::int32_t>(actual));
+        append_le(entries, local);
+        const auto size = static_cast<std::int64_t>(take_varint(block));
+        local += size;
+        actual += size;
+      }
+      VERGER_RETURN_IF_ERROR(output.append(entries));
+    }
+    return {};
+  }
+
+ private:
+  std::vector<Bytes> blocks_;
+  std::size_t records_ = 0;
+};
 
 }  // namespace
 
@@ -19,10 +78,9 @@ struct ChunkWriter::State {
   std::unique_ptr<File> file;
   ChunkHeader header;
   std::unique_ptr<detail::ChunkOutput> output;
-  std::vector<Bytes> map;  ///< in blocks: as one it would be copied again and again as it grows
+  CompactMap map;
   std::int64_t data_size = 0;
   std::int64_t logical_size = 0;
-  std::size_t map_size = 0;
   bool finished = false;
 
   /// Notes a record of `size` bytes that begins at `position` and is appended next.
@@ -81,12 +139,7 @@ Result<void> ChunkWriter::State::note(LogPosition position, std::int64_t size) {
         fmt::format("{}: more than 2 GiB of records do not fit into a chunk file", path.string())};
   }
   if (header.scavenged) {
-    if (map.empty() || map.back().size() + detail::kPosmapEntrySize > kMapBlockSize) {
-      map.emplace_back().reserve(kMapBlockSize);
-    }
-    append_le(map.back(), static_cast<std::int32_t>(data_size));
-    append_le(map.back(), local);
-    map_size += detail::kPosmapEntrySize;
+    map.add(local - logical_size, size);
   }
   data_size += size;
   logical_size = local + size;
@@ -118,10 +171,8 @@ Result<ChunkWriter::Finished> ChunkWriter::finish() {
   footer.completed = true;
   footer.physical_data_size = static_cast<std::int32_t>(s.data_size);
   footer.logical_data_size = s.logical_size;
-  footer.map_size = static_cast<std::int32_t>(s.map_size);
-  for (const auto& block : s.map) {
-    VERGER_RETURN_IF_ERROR(s.output->append(block));
-  }
+  footer.map_size = static_cast<std::int32_t>(s.map.size_in_file());
+  VERGER_RETURN_IF_ERROR(s.map.write(*s.output));
   s.map = {};  // the memory is for other files
   VERGER_TRY(const auto written, s.output->complete(footer));
   VERGER_RETURN_IF_ERROR(s.file->sync());

@@ -5,6 +5,7 @@
 #include "engine/base/assert.h"
 #include "engine/scavenge/detail/state_impl.h"
 #include "engine/scavenge/detail/state_schema.h"
+#include "engine/streams/stream_names.h"
 
 namespace verger::scavenge {
 
@@ -213,6 +214,10 @@ void ScavengeState::forget_seen() { impl_->noted.clear(); }
 bool ScavengeState::seen_before(std::string_view name, const detail::SeenNames::Key& key) {
   if (is_collision(name)) {
     return true;
+  }
+  // A metastream's name hardly comes again, and would take the place of one that does.
+  if (streams::is_metastream(name)) {
+    return false;
   }
   impl_->learnt = true;
   return impl_->noted.insert(key);

@@ -9,6 +9,8 @@
 namespace verger::log::detail {
 namespace {
 
+/// Of what waits to be written, and hashed: several files may have several pieces each.
+constexpr std::size_t kPieceSize = std::size_t{256} << 10U;
 constexpr std::uint64_t kWritebackSize = std::uint64_t{8} << 20U;
 
 }  // namespace
@@ -43,10 +45,10 @@ Result<void> ChunkOutput::rehash() {
 }
 
 Result<void> ChunkOutput::append(ByteView bytes) {
-  if (buffer_.size() + bytes.size() > kBufferSize) {
+  if (buffer_.size() + bytes.size() > kPieceSize) {
     VERGER_RETURN_IF_ERROR(flush());
   }
-  if (bytes.size() > kBufferSize) {
+  if (bytes.size() > kPieceSize) {
     VERGER_RETURN_IF_ERROR(write(bytes));
   } else {
     append_bytes(buffer_, bytes);
