@@ -358,6 +358,16 @@ std::int64_t Database::last_insert_rowid() const {
 std::int64_t Database::changes() const { return sqlite3_changes64(handle_->connection); }
 bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_->connection) == 0; }
 
+Result<void> Database::add_module(std::string_view name, const sqlite3_module* module, void* data) {
+  const int code =
+      sqlite3_create_module(handle_->connection, std::string(name).c_str(), module, data);
+  if (code != SQLITE_OK) {
+    return error_of(handle_->connection, code, handle_->path,
+                    fmt::format("cannot add the table {}", name));
+  }
+  return {};
+}
+
 Result<void> Database::close() {
   if (!handle_ || handle_->connection == nullptr) {
     return {};

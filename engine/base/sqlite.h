@@ -11,6 +11,7 @@
 #include "engine/base/result.h"
 
 struct sqlite3;
+struct sqlite3_module;
 struct sqlite3_stmt;
 
 namespace verger::sqlite {
@@ -108,6 +109,8 @@ class Database {
   std::int64_t last_insert_rowid() const;
   std::int64_t changes() const;
   bool in_transaction() const;
+  /// A kind of virtual table; both outlive the database's use of it.
+  Result<void> add_module(std::string_view name, const sqlite3_module* module, void* data);
   /// Looks at the result of closing, which a destructor cannot.
   Result<void> close();
 

@@ -423,12 +423,14 @@ Result<void> Accumulator::carry_out() {
     VERGER_RETURN_IF_ERROR(apply_to_metastream(record));
   }
   sort_by(&detail::PendingRecord::original_hash);
+  std::vector<ScavengeState::LimitsOfStream> limits;  // tombstones leave them alone
   for (const auto& record : records) {
     if (done++ % kRecordsBetweenRests == 0) {
       VERGER_RETURN_IF_ERROR(pause());
     }
-    VERGER_RETURN_IF_ERROR(apply_to_original(record));
+    VERGER_RETURN_IF_ERROR(apply_to_original(record, &limits));
   }
+  VERGER_RETURN_IF_ERROR(context_.state.set_limits(limits, pause));
   pending_.clear();
   return {};
 }
@@ -455,7 +457,7 @@ Result<void> Accumulator::carry_out_in_order() {
     }
     VERGER_RETURN_IF_ERROR(note_up_to(record.names_before));
     VERGER_RETURN_IF_ERROR(apply_to_metastream(record));
-    VERGER_RETURN_IF_ERROR(apply_to_original(record));
+    VERGER_RETURN_IF_ERROR(apply_to_original(record, nullptr));
   }
   return note_up_to(names.size());
 }
@@ -504,7 +506,8 @@ Result<void> Accumulator::apply_to_metastream(detail::PendingRecord& record) {
   return {};
 }
 
-Result<void> Accumulator::apply_to_original(const detail::PendingRecord& record) {
+Result<void> Accumulator::apply_to_original(const detail::PendingRecord& record,
+                                            std::vector<ScavengeState::LimitsOfStream>* by_hash) {
   auto& state = context_.state;
   const auto name = streams::original_of(pending_.text(record.metastream));
   if (!record.in_order || streams::is_metastream(name)) {
@@ -518,6 +521,13 @@ Result<void> Accumulator::apply_to_original(const detail::PendingRecord& record)
   const auto limit = [](std::int64_t value) {
     return value < 0 ? std::nullopt : std::optional(value);
   };
+  if (by_hash != nullptr && !original.by_name()) {
+    by_hash->push_back({.hash = record.original_hash,
+                        .max_age_seconds = limit(record.max_age_seconds),
+                        .max_count = limit(record.max_count),
+                        .truncate_before = limit(record.truncate_before)});
+    return {};
+  }
   OriginalData limits;
   limits.max_age_seconds = limit(record.max_age_seconds);
   limits.max_count = limit(record.max_count);

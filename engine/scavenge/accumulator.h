@@ -89,7 +89,9 @@ class Accumulator final : public StageTask {
   Result<void> carry_out_in_order();
   /// What the record means for its metastream, and for the original stream.
   Result<void> apply_to_metastream(detail::PendingRecord& record);
-  Result<void> apply_to_original(const detail::PendingRecord& record);
+  /// Limits of streams that are kept by hash are only added to `by_hash`, unless that is nullptr.
+  Result<void> apply_to_original(const detail::PendingRecord& record,
+                                 std::vector<ScavengeState::LimitsOfStream>* by_hash);
   Result<void> report_collision(std::string_view stream);
   /// What an earlier or later record in the metastream means for this one.
   struct MetadataOrder {

@@ -66,6 +66,7 @@ Result<void> Calculator::start_stream() {
     batch_size_ = 0;
     changed_ = false;
     weights_.clear();
+    points_.clear();
   }
   VERGER_RETURN_IF_ERROR(walker_.start(rows_[row_]));
   in_stream_ = true;
@@ -80,7 +81,11 @@ Result<void> Calculator::finish_stream() {
   const auto maybe = either(walk.maybe(), row.data.maybe);
   if (status != row.data.status || discard != row.data.discard || maybe != row.data.maybe) {
     changed_ = true;
-    VERGER_RETURN_IF_ERROR(context_.state.set_calculated(row.handle, status, discard, maybe));
+    if (status == StreamStatus::kActive && !row.handle.by_name()) {
+      points_.push_back({.hash = row.handle.hash, .discard = discard, .maybe = maybe});
+    } else {
+      VERGER_RETURN_IF_ERROR(context_.state.set_calculated(row.handle, status, discard, maybe));
+    }
   }
   done_ = row.handle;
   ++row_;
@@ -97,6 +102,8 @@ Result<void> Calculator::finish_batch() {
     // Discard points never go back: they must not come from a damaged table.
     VERGER_RETURN_IF_ERROR(context_.check_tables());
   }
+  VERGER_RETURN_IF_ERROR(
+      context_.state.set_calculated(points_, [this] { return context_.check_stop(); }));
   for (const auto& [chunk, weight] : weights_) {
     VERGER_RETURN_IF_ERROR(context_.state.add_weight(chunk, weight));
   }

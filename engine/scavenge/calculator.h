@@ -34,7 +34,8 @@ class Calculator final : public StageTask {
   std::uint64_t infos_since_rest_ = 0;
 
   bool in_stream_ = false;
-  std::unordered_map<std::int32_t, double> weights_;  ///< of the batch
+  std::unordered_map<std::int32_t, double> weights_;   ///< of the batch
+  std::vector<ScavengeState::PointsOfStream> points_;  ///< of the batch, not stored yet
 };
 
 }  // namespace verger::scavenge

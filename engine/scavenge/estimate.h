@@ -94,8 +94,9 @@ struct Estimate {
 };
 
 /// Counts what the scavenge of a finished Preview would change, by the rules the scavenge itself
-/// applies. Reads executed chunks and the index tables once; writes nothing. Chunks are counted side
-/// by side where the preview's options let threads work in the background; the result is the same.
+/// applies. Reads executed chunks and the index tables once; writes nothing. Chunks are counted
+/// side by side where the preview's options let threads work in the background; the result is the
+/// same.
 class EstimateJob final : public Job {
  public:
   /// `preview` has ended with kDone, and outlives the job. `top`: so many streams are listed.

@@ -69,12 +69,32 @@ Result<void> ScavengeState::Impl::prepare_statements() {
   VERGER_TRY(get_hash_user, prepare("SELECT value FROM HashUsers WHERE key = ?1"));
   VERGER_TRY(put_hash_user, prepare("INSERT INTO HashUsers (key, value) VALUES (?1, ?2) "
                                     "ON CONFLICT (key) DO NOTHING"));
+  VERGER_TRY(new_users, sqlite::MemoryRows::create(database, "verger_new_users", 2));
+  // "OR IGNORE" for all constraints: SQLite then keeps no copies of the pages that it changes.
+  VERGER_TRY(put_hash_users, prepare("INSERT OR IGNORE INTO HashUsers (key, value) "
+                                     "SELECT c0, c1 FROM verger_new_users"));
+  VERGER_TRY(find_other_user,
+             prepare("SELECT 1 FROM verger_new_users CROSS JOIN HashUsers ON HashUsers.key = c0 "
+                     "WHERE HashUsers.value <> c1 LIMIT 1"));
   VERGER_TRY(put_collision, prepare("INSERT OR IGNORE INTO HashCollisions (key) VALUES (?1)"));
   VERGER_RETURN_IF_ERROR(prepare_keyed(
       put_limits, kOriginal,
       "INSERT INTO {} (key, maxAge, maxCount, truncateBefore, status) VALUES (?1, ?2, ?3, ?4, 1) "
       "ON CONFLICT (key) DO UPDATE SET maxAge = excluded.maxAge, maxCount = excluded.maxCount, "
       "truncateBefore = excluded.truncateBefore, status = excluded.status"));
+  VERGER_TRY(new_limits, sqlite::MemoryRows::create(database, "verger_new_limits", 4));
+  VERGER_TRY(
+      put_all_limits,
+      prepare("INSERT INTO OriginalStreamDatas (key, maxAge, maxCount, truncateBefore, status) "
+              "SELECT c0, c1, c2, c3, 1 FROM verger_new_limits WHERE true ON CONFLICT (key) DO "
+              "UPDATE SET maxAge = excluded.maxAge, maxCount = excluded.maxCount, "
+              "truncateBefore = excluded.truncateBefore, status = excluded.status"));
+  VERGER_TRY(new_points, sqlite::MemoryRows::create(database, "verger_new_points", 3));
+  VERGER_TRY(put_all_points,
+             prepare("INSERT INTO OriginalStreamDatas (key, discardPoint, maybeDiscardPoint) "
+                     "SELECT c0, c1, c2 FROM verger_new_points WHERE true ON CONFLICT (key) DO "
+                     "UPDATE SET discardPoint = excluded.discardPoint, "
+                     "maybeDiscardPoint = excluded.maybeDiscardPoint"));
   VERGER_RETURN_IF_ERROR(prepare_keyed(
       put_tombstone, kOriginal,
       "INSERT INTO {} (key, isTombstoned, status) VALUES (?1, 1, 1) ON CONFLICT (key) DO UPDATE "
@@ -242,7 +262,6 @@ Result<std::string> ScavengeState::hash_user(StreamHash hash) {
 
 Result<bool> ScavengeState::note_streams(std::span<NamedHash> streams,
                                          const std::function<Result<void>()>& pause) {
-  constexpr std::size_t kBetweenPauses = 1024;
   auto& impl = *impl_;
   const auto key_of = [](const NamedHash& stream) {
     return static_cast<std::int64_t>(stream.hash.value());
@@ -258,23 +277,23 @@ Result<bool> ScavengeState::note_streams(std::span<NamedHash> streams,
   if (several) {
     return false;
   }
-  for (std::size_t i = 0; i < streams.size(); ++i) {
-    const auto& [stream_hash, name] = streams[i];
-    if (i % kBetweenPauses == 0) {
-      VERGER_RETURN_IF_ERROR(pause());
-    }
-    if (i > 0 && streams[i - 1].hash == stream_hash) {
-      continue;
-    }
-    VERGER_RETURN_IF_ERROR(impl.put_hash_user->bind(1, key_of(streams[i])).bind(2, name).run());
-    if (impl.database.changes() == 0) {
-      VERGER_TRY(const auto user, impl.user_of(stream_hash));
-      if (user != name) {
-        return false;
-      }
-    }
+  const auto repeated = std::ranges::unique(streams, {}, &NamedHash::hash);
+  streams = streams.first(streams.size() - repeated.size());
+  const sqlite::MemoryRows::Rows rows{
+      .count = streams.size(),
+      .value = [&](std::size_t row, int column) -> sqlite::MemoryRows::Value {
+        if (column == 0) {
+          return key_of(streams[row]);
+        }
+        return streams[row].name;
+      },
+      .pause = pause};
+  VERGER_RETURN_IF_ERROR(impl.new_users->run(*impl.put_hash_users, rows));
+  if (impl.database.changes() == static_cast<std::int64_t>(streams.size())) {
+    return true;
   }
-  return true;
+  VERGER_TRY(const bool collides, impl.new_users->run(*impl.find_other_user, rows));
+  return !collides;
 }
 
 Result<std::optional<std::string>> ScavengeState::note_stream(std::string_view name) {

@@ -113,6 +113,16 @@ class ScavengeState {
   // --- Accumulating ---
   /// Replaces the limits, the stream becomes active; tombstone and discard points stay.
   Result<void> set_limits(const StreamHandle& stream, const OriginalData& limits);
+  struct LimitsOfStream {
+    StreamHash hash;
+    std::optional<std::int64_t> max_age_seconds;
+    std::optional<std::int64_t> max_count;
+    std::optional<std::int64_t> truncate_before;
+  };
+  /// The same of many streams that are kept by hash: fastest sorted by it, as signed numbers. Of
+  /// several for one stream the last one counts. `pause` is called now and then; its error ends it.
+  Result<void> set_limits(std::span<const LimitsOfStream> streams,
+                          const std::function<Result<void>()>& pause);
   Result<void> set_tombstone(const StreamHandle& stream);
   Result<void> set_metastream_discard(const StreamHandle& metastream, DiscardPoint discard);
   Result<void> set_metastream_tombstone(const StreamHandle& metastream);
@@ -128,6 +138,14 @@ class ScavengeState {
   Result<std::optional<OriginalData>> original_data(const StreamHandle& stream);
   Result<void> set_calculated(const StreamHandle& stream, StreamStatus status, DiscardPoint discard,
                               DiscardPoint maybe);
+  struct PointsOfStream {
+    StreamHash hash;
+    DiscardPoint discard;
+    DiscardPoint maybe;
+  };
+  /// Those of many streams that have a row by hash and stay active; as set_limits().
+  Result<void> set_calculated(std::span<const PointsOfStream> streams,
+                              const std::function<Result<void>()>& pause);
 
   // --- Executing ---
   Result<double> weight(std::int32_t from_chunk, std::int32_t to_chunk);

@@ -10,6 +10,13 @@ std::optional<std::int64_t> optional_int(const sqlite::Statement& row, int colum
   return row.column_is_null(column) ? std::nullopt : std::optional(row.column_int(column));
 }
 
+sqlite::MemoryRows::Value value_of(StreamHash hash) {
+  return static_cast<std::int64_t>(hash.value());
+}
+sqlite::MemoryRows::Value value_of(const std::optional<std::int64_t>& number) {
+  return number ? sqlite::MemoryRows::Value(*number) : sqlite::MemoryRows::Value();
+}
+
 /// Columns: isTombstoned, maxAge, discardPoint, maybeDiscardPoint.
 StreamLimits original_limits_in(const sqlite::Statement& row, int first) {
   return {.tombstoned = row.column_int(first) != 0,
@@ -48,6 +55,28 @@ Result<void> ScavengeState::set_limits(const StreamHandle& stream, const Origina
       .bind(3, limits.max_count)
       .bind(4, limits.truncate_before)
       .run();
+}
+
+Result<void> ScavengeState::set_limits(std::span<const LimitsOfStream> streams,
+                                       const std::function<Result<void>()>& pause) {
+  const auto value = [&](std::size_t row, int column) {
+    const auto& stream = streams[row];
+    switch (column) {
+      case 0:
+        return value_of(stream.hash);
+      case 1:
+        return value_of(stream.max_age_seconds);
+      case 2:
+        return value_of(stream.max_count);
+      default:
+        return value_of(stream.truncate_before);
+    }
+  };
+  VERGER_TRY(const bool ignored,
+             impl_->new_limits->run(*impl_->put_all_limits,
+                                    {.count = streams.size(), .value = value, .pause = pause}));
+  static_cast<void>(ignored);
+  return {};
 }
 
 Result<void> ScavengeState::set_tombstone(const StreamHandle& stream) {
@@ -166,6 +195,20 @@ Result<void> ScavengeState::set_calculated(const StreamHandle& stream, StreamSta
       .bind(3, discard.first_kept())
       .bind(4, maybe.first_kept())
       .run();
+}
+
+Result<void> ScavengeState::set_calculated(std::span<const PointsOfStream> streams,
+                                           const std::function<Result<void>()>& pause) {
+  const auto value = [&](std::size_t row, int column) -> sqlite::MemoryRows::Value {
+    const auto& stream = streams[row];
+    return column == 0 ? value_of(stream.hash)
+                       : (column == 1 ? stream.discard : stream.maybe).first_kept();
+  };
+  VERGER_TRY(const bool ignored,
+             impl_->new_points->run(*impl_->put_all_points,
+                                    {.count = streams.size(), .value = value, .pause = pause}));
+  static_cast<void>(ignored);
+  return {};
 }
 
 // --- Executing ---

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/base/sqlite.h"
+#include "engine/base/sqlite_rows.h"
 #include "engine/scavenge/detail/seen_names.h"
 #include "engine/scavenge/scavenge_state.h"
 
@@ -66,10 +67,14 @@ struct ScavengeState::Impl {
   /// What roll_back() has to undo in the two sets above and in the cache.
   bool learnt = false;
 
+  /// Hash and name; hash and limits; hash and discard points.
+  std::optional<sqlite::MemoryRows> new_users, new_limits, new_points;
+
   // Statements are finalized before the database closes: they stand after it.
   std::optional<sqlite::Transaction> transaction;
   std::optional<sqlite::Statement> get_checkpoint, put_checkpoint;
   std::optional<sqlite::Statement> get_hash_user, put_hash_user, put_collision;
+  std::optional<sqlite::Statement> put_hash_users, find_other_user, put_all_limits, put_all_points;
   detail::KeyedStatement put_limits, put_tombstone, put_meta_discard, put_meta_tombstone;
   detail::KeyedStatement put_calculated, put_points, get_original, get_metastream, get_active;
   detail::KeyedStatement get_original_data;
