@@ -35,7 +35,7 @@ struct ScavengeOptions {
   /// they hold, or copied from them; each file once a run.
   bool compare_checksums = true;
   /// Threads of their own hash what is read and written; without a throttle also what is about to
-  /// be read, up to 2 GiB ahead.
+  /// be read, up to 4 GiB ahead.
   bool hash_in_background = false;
   /// The point need not be in the log: for a preview, which ends before anything is changed, and
   /// for a point that lies behind the log's end, whose last chunk is then complete.

@@ -6,9 +6,9 @@
 namespace verger::verify::detail {
 namespace {
 
-/// Of each file: eight of the largest stay in the processor's cache until their records are looked
-/// at. A step of a small budget takes smaller ones.
-constexpr std::uint64_t kLargestPiece = 128UZ * 1024;
+/// Of each file: sixteen of the largest stay in the processor's cache until their records are
+/// looked at. A step of a small budget takes smaller ones.
+constexpr std::uint64_t kLargestPiece = 64UZ * 1024;
 constexpr std::uint64_t kSmallestPiece = 1024;
 
 }  // namespace
