@@ -130,7 +130,7 @@ Result<MemoryRows> MemoryRows::create(Database& database, std::string_view name,
 Result<bool> MemoryRows::run(Statement& statement, Rows rows) {
   state_->rows = std::move(rows);
   state_->paused = {};
-  const auto found = statement.step();
+  auto found = statement.step();
   statement.reset();
   state_->rows = {};
   VERGER_RETURN_IF_ERROR(state_->paused);

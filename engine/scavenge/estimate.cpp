@@ -23,8 +23,8 @@ namespace verger::scavenge {
 namespace {
 
 /// Records of a step, where nothing is counted ahead and where it is.
-constexpr std::uint32_t kRecordsOfStep = 8192;
-constexpr std::uint32_t kRecordsOfStepAhead = 32'768;
+constexpr std::uint32_t kRecordsOfCountingStep = 8192;
+constexpr std::uint32_t kRecordsOfCountingStepAhead = 32'768;
 /// What all lanes together hold.
 constexpr std::size_t kMostCounted = std::size_t{8} << 20U;
 /// How many records ahead the memory for a stream is fetched.
@@ -193,7 +193,7 @@ Result<bool> EstimateJob::State::count_chunks(std::uint32_t units, Estimate& est
     first.listed = true;
   }
   const auto records =
-      std::min(units, own_runner == nullptr ? kRecordsOfStep : kRecordsOfStepAhead);
+      std::min(units, own_runner == nullptr ? kRecordsOfCountingStep : kRecordsOfCountingStepAhead);
   std::atomic<bool> enough = false;
   Result<void> taken;
   std::vector<std::function<void()>> pieces;
