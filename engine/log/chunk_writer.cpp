@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "engine/base/assert.h"
+#include "engine/base/varint.h"
 #include "engine/log/chunk.h"
 #include "engine/log/detail/chunk_output.h"
 #include "engine/log/detail/limits.h"
@@ -10,34 +11,13 @@ namespace verger::log {
 namespace {
 
 constexpr std::size_t kMapBlockSize = std::size_t{48} << 10U;
-constexpr std::size_t kMostOfVarint = 10;
-
-void append_varint(Bytes& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7U) {
-    out.push_back(static_cast<std::byte>(value | 0x80U));
-  }
-  out.push_back(static_cast<std::byte>(value));
-}
-
-std::uint64_t take_varint(ByteView& from) {
-  std::uint64_t value = 0;
-  for (unsigned shift = 0;; shift += 7) {
-    const auto byte = std::to_integer<std::uint64_t>(from.front());
-    from = from.subspan(1);
-    value |= (byte & 0x7fU) << shift;
-    if (byte < 0x80) {
-      return value;
-    }
-  }
-}
-
 /// A position map in some four bytes a record instead of twelve, until the file has its end: of
 /// each record the gap before it in the log, and its size.
 class CompactMap {
  public:
   void add(std::int64_t gap, std::int64_t size) {
     // In blocks: as one it would be copied again and again as it grows.
-    if (blocks_.empty() || blocks_.back().size() + 2 * kMostOfVarint > kMapBlockSize) {
+    if (blocks_.empty() || blocks_.back().size() + 2 * kMostBytesOfVarint > kMapBlockSize) {
       blocks_.emplace_back().reserve(kMapBlockSize);
     }
     append_varint(blocks_.back(), static_cast<std::uint64_t>(gap));
@@ -53,10 +33,10 @@ class CompactMap {
     for (ByteView block : blocks_) {
       entries.clear();
       while (!block.empty()) {
-        local += static_cast<std::int64_t>(take_varint(block));
+        local += take(block);
         append_le(entries, static_cast<std::int32_t>(actual));
         append_le(entries, local);
-        const auto size = static_cast<std::int64_t>(take_varint(block));
+        const auto size = take(block);
         local += size;
         actual += size;
       }
@@ -66,6 +46,12 @@ class CompactMap {
   }
 
  private:
+  static std::int64_t take(ByteView& block) {
+    const auto value = take_varint(block);
+    VERGER_ASSERT(value.has_value());
+    return static_cast<std::int64_t>(*value);
+  }
+
   std::vector<Bytes> blocks_;
   std::size_t records_ = 0;
 };

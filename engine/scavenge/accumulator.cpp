@@ -118,7 +118,7 @@ Result<void> Accumulator::open_lanes() {
       return opened;
     }
     if (!opened) {
-      break;  // is said when it is its turn
+      break;  // reported once it is the first one
     }
     ++are_read;
     ++next_;

@@ -142,7 +142,7 @@ Result<void> EstimateJob::State::open_lanes() {
       return opened;
     }
     if (!opened) {
-      break;  // is said when it is its turn
+      break;  // reported once it is the first one
     }
   }
   return {};

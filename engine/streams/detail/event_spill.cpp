@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "engine/base/varint.h"
+
 namespace verger::streams::detail {
 namespace {
 
@@ -14,13 +16,7 @@ constexpr std::byte kMetadata{2};
 class EventWriter {
  public:
   void byte(std::byte value) { bytes_[size_++] = value; }
-  void varint(std::uint64_t value) {
-    while (value >= 0x80) {
-      byte(static_cast<std::byte>(value | 0x80));
-      value >>= 7U;
-    }
-    byte(static_cast<std::byte>(value));
-  }
+  void varint(std::uint64_t value) { size_ += store_varint(bytes_.data() + size_, value); }
   /// Small where the value is near zero, of either sign.
   void number(std::int64_t value) {
     const auto bits = static_cast<std::uint64_t>(value);
@@ -38,7 +34,7 @@ class EventWriter {
 
  private:
   /// Flags, stream, three numbers of at most 10 bytes, digest, and one more number.
-  std::array<std::byte, 1 + 16 + 3 * 10 + 32 + 10> bytes_;
+  std::array<std::byte, 1 + 16 + 3 * kMostBytesOfVarint + 32 + kMostBytesOfVarint> bytes_;
   std::size_t size_ = 0;
 };
 
@@ -60,16 +56,9 @@ class SegmentReader {
     return value;
   }
   std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const auto next = std::to_integer<std::uint64_t>(byte());
-      value |= (next & 0x7FU) << shift;
-      if ((next & 0x80U) == 0) {
-        return value;
-      }
-    }
-    failed_ = true;
-    return 0;
+    const auto value = take_varint(left_);
+    failed_ = failed_ || !value;
+    return value.value_or(0);
   }
   std::int64_t number() {
     const auto bits = varint();

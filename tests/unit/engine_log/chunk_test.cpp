@@ -296,6 +296,40 @@ TEST(ChunkChecksum, IsComparedWhileTheChunkIsRead) {
   }
 }
 
+/// A scavenged chunk with many records and a gap after every third one.
+Result<Bytes> write_scavenged(MemoryFileSystem& files, const std::shared_ptr<Md5Thread>& hasher,
+                              bool writes_behind) {
+  auto header = example_header();
+  header.scavenged = true;
+  VERGER_TRY(auto writer, ChunkWriter::create(files, "/", "a.tmp", header, hasher, writes_behind));
+  const auto record = from_hex(kRecord);
+  const auto size = static_cast<std::int64_t>(record.size());
+  for (std::int64_t n = 0; n < 9'000; ++n) {
+    VERGER_RETURN_IF_ERROR(writer.append(LogPosition(n * size + n / 3 * 200), record));
+  }
+  VERGER_TRY(const auto finished, writer.finish());
+  return read_file(files, finished.path);
+}
+
+TEST(ChunkWriter, MakesTheSameFileWhoeverWritesIt) {
+  MemoryFileSystem alone;
+  MemoryFileSystem hashed;
+  MemoryFileSystem behind;
+  const auto bytes = value(write_scavenged(alone, nullptr, false));
+  EXPECT_GT(bytes.size(), std::size_t{1} << 20U) << "several pieces are handed over";
+  EXPECT_EQ(value(write_scavenged(hashed, std::make_shared<Md5Thread>(), false)), bytes);
+  EXPECT_EQ(value(write_scavenged(behind, std::make_shared<Md5Thread>(), true)), bytes);
+}
+
+TEST(ChunkWriter, ThatWritesBehindReportsAFullDiskAndLeavesNothing) {
+  MemoryFileSystem files;
+  files.set_free_space(std::uint64_t{700} << 10U);
+  const auto written = write_scavenged(files, std::make_shared<Md5Thread>(), true);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, Errc::kNoSpace);
+  EXPECT_FALSE(value(files.exists("/a.tmp")));
+}
+
 TEST(VerifiedChunk, IsSoundOrDamaged) {
   MemoryFileSystem files;
   auto writer = value(ChunkWriter::create(files, "/", "a.tmp", example_header()));

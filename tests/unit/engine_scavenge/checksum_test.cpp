@@ -124,6 +124,22 @@ TEST_P(Checksums, NoDiscardPointComesFromADamagedTable) {
   EXPECT_TRUE(state.at("ChunkWeights").empty());
 }
 
+TEST_P(Checksums, TablesThatAreComparedAheadStopTheRunAtTheirTurn) {
+  run_.options.threads = 2;
+  run_.options.hash_in_background = true;
+  const auto table = oldest_table();
+  flip(table, 128);
+  const auto before = records();
+  const auto result = run_scavenge(files_, "/db", run_);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Errc::kCorruption);
+  EXPECT_THAT(result.error().message, HasSubstr(table.string()));
+  EXPECT_EQ(records(), before);
+  EXPECT_TRUE(read_state(files_, "/db/index").at("OriginalStreamDatas").empty());
+  flip(table, 128);
+  EXPECT_TRUE(run_scavenge(files_, "/db", run_));
+}
+
 TEST_P(Checksums, NoTableIsRewrittenFromADamagedOne) {
   run_.options.stop_after = {scavenge::Stage::kMergingChunks, 0};
   ASSERT_EQ(run_scavenge(files_, "/db", run_).error().code, Errc::kCancelled);
