@@ -6,21 +6,18 @@
 #include <limits>
 
 #include "engine/base/assert.h"
+#include "engine/base/detail/lane_words.h"
 
 namespace verger {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);
+using detail::kNarrow;
+using detail::kWide;
+using detail::NarrowWords;
+using detail::WideWords;
 
 constexpr std::size_t kBlockSize = 64;
-/// Lanes that are computed together at least: with fewer it would not be faster.
-constexpr std::size_t kNarrow = 8;
-constexpr std::size_t kWide = Md5Lanes::kLanes;
-static_assert(kWide == 2 * kNarrow);
-
-/// A word of each lane.
-using NarrowWords = std::uint32_t __attribute__((vector_size(4 * kNarrow)));
-using WideWords = std::uint32_t __attribute__((vector_size(4 * kWide)));
+static_assert(kWide == Md5Lanes::kLanes);
 
 /// RFC 1321, 3.4: the sine table and the rotations of each round.
 constexpr std::array<std::uint32_t, 64> kSines = {
@@ -77,54 +74,11 @@ template <class Word>
   state[3] += d;
 }
 
-/// Eight words of eight lanes: from a row for each lane to a row for each word.
-[[gnu::always_inline]] inline void transpose(NarrowWords* rows) {
-  NarrowWords pairs[8];
-  for (int i = 0; i < 8; i += 2) {
-    pairs[i] = __builtin_shufflevector(rows[i], rows[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    pairs[i + 1] = __builtin_shufflevector(rows[i], rows[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  NarrowWords fours[8];
-  for (int i = 0; i < 8; i += 4) {
-    for (int j = 0; j < 2; ++j) {
-      fours[i + 2 * j] =
-          __builtin_shufflevector(pairs[i + j], pairs[i + 2 + j], 0, 1, 8, 9, 4, 5, 12, 13);
-      fours[i + 2 * j + 1] =
-          __builtin_shufflevector(pairs[i + j], pairs[i + 2 + j], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-  }
-  for (int i = 0; i < 4; ++i) {
-    rows[i] = __builtin_shufflevector(fours[i], fours[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    rows[i + 4] = __builtin_shufflevector(fours[i], fours[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
-}
-
 /// Some lanes' states, word by word, and the blocks that follow.
 struct Lanes {
   std::array<std::array<std::uint32_t, kWide>, 4> states;
   std::array<const std::byte*, kWide> data;
 };
-
-/// The next eight words of eight lanes.
-[[gnu::always_inline]] inline void load(const std::byte* const* data, std::size_t offset,
-                                        NarrowWords* words) {
-  for (std::size_t lane = 0; lane < kNarrow; ++lane) {
-    std::memcpy(&words[lane], data[lane] + offset, sizeof(NarrowWords));
-  }
-  transpose(words);
-}
-
-[[gnu::always_inline]] inline void load(const std::byte* const* data, std::size_t offset,
-                                        WideWords* words) {
-  NarrowWords first[kNarrow];
-  NarrowWords second[kNarrow];
-  load(data, offset, first);
-  load(data + kNarrow, offset, second);
-  for (std::size_t word = 0; word < kNarrow; ++word) {
-    words[word] = __builtin_shufflevector(first[word], second[word], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
-                                          10, 11, 12, 13, 14, 15);
-  }
-}
 
 template <class Words>
 [[gnu::always_inline]] inline void compress_lanes(Lanes& lanes, std::size_t blocks) {
@@ -134,8 +88,8 @@ template <class Words>
   }
   for (std::size_t block = 0; block < blocks; ++block) {
     Words words[16];
-    load(lanes.data.data(), kBlockSize * block, words);
-    load(lanes.data.data(), kBlockSize * block + kBlockSize / 2, words + 8);
+    detail::load_words(lanes.data.data(), kBlockSize * block, words);
+    detail::load_words(lanes.data.data(), kBlockSize * block + kBlockSize / 2, words + 8);
     compress(state, words);
   }
   for (std::size_t word = 0; word < state.size(); ++word) {

@@ -6,6 +6,7 @@
 #include "engine/base/background_md5.h"
 #include "engine/base/md5_lanes.h"
 #include "engine/base/random.h"
+#include "engine/base/sha256_lanes.h"
 #include "tests/support/results.h"
 
 namespace verger {
@@ -128,6 +129,42 @@ TEST(Digest, OfManyAtOnceIsThatOfEach) {
     }
     hashes.update(std::array{as_bytes("abc")});
     EXPECT_EQ(hashes.finish(0), md5(as_bytes("abc"))) << "a lane is used again";
+  }
+}
+
+TEST(Digest, OfManyShortMessagesIsThatOfEach) {
+  SeededRandom random(17);
+  for (std::size_t count = 0; count < 70; ++count) {
+    std::vector<Bytes> messages(count);
+    for (auto& message : messages) {  // around the ends of blocks, and some that are much longer
+      message.resize(random.below(random.below(8) == 0 ? 5000 : 200));
+      for (auto& byte : message) {
+        byte = static_cast<std::byte>(random.below(256));
+      }
+    }
+    const std::vector<ByteView> views(messages.begin(), messages.end());
+    std::vector<Sha256Digest> digests(count);
+    sha256_of_each(views, digests);
+    for (std::size_t n = 0; n < count; ++n) {
+      EXPECT_EQ(digests[n], sha256(messages[n])) << count << " messages, number " << n;
+    }
+  }
+}
+
+TEST(Digest, OfMessagesOfEverySizeIsThatOfEach) {
+  Bytes bytes(300);
+  SeededRandom random(19);
+  for (auto& byte : bytes) {
+    byte = static_cast<std::byte>(random.below(256));
+  }
+  std::vector<ByteView> messages;
+  for (std::size_t size = 0; size <= bytes.size(); ++size) {
+    messages.push_back(ByteView(bytes).first(size));
+  }
+  std::vector<Sha256Digest> digests(messages.size());
+  sha256_of_each(messages, digests);
+  for (std::size_t size = 0; size < messages.size(); ++size) {
+    EXPECT_EQ(digests[size], sha256(messages[size])) << size << " bytes";
   }
 }
 
