@@ -117,8 +117,8 @@ struct DigestJob::State {
     return {};
   }
 
-  Result<void> describe(const log::Prepare& prepare, EventNumber number) {
-    records->events.push_back(readable->describe(prepare, number, records->messages));
+  Result<void> add_event(const log::Prepare& prepare, EventNumber number) {
+    records->events.push_back(detail::describe(prepare, number, records->messages));
     return give_if_many();
   }
 
@@ -127,13 +127,13 @@ struct DigestJob::State {
     if (const auto* prepare = record.prepare()) {
       const bool event =
           prepare->has(log::prepare_flags::kIsCommitted) && detail::carries_event(*prepare);
-      return event ? describe(*prepare, prepare->event_number()) : Result<void>();
+      return event ? add_event(*prepare, prepare->event_number()) : Result<void>();
     }
     if (const auto* commit = std::get_if<log::Commit>(&record.record)) {
       Result<void> outcome;
       VERGER_RETURN_IF_ERROR(
           detail::visit_transaction(log, *commit, [&](const log::Prepare& prepare) {
-            outcome = describe(prepare, detail::number_by_commit(*commit, prepare));
+            outcome = add_event(prepare, detail::number_by_commit(*commit, prepare));
             return outcome.has_value();
           }));
       return outcome;

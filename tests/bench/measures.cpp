@@ -11,6 +11,7 @@
 #include "engine/scavenge/estimate.h"
 #include "engine/scavenge/preview.h"
 #include "engine/scavenge/scavenge_job.h"
+#include "engine/streams/detail/hashed_records.h"
 #include "engine/streams/detail/readable_digest.h"
 #include "engine/streams/event_store.h"
 #include "engine/verify/verify_database_job.h"
@@ -372,12 +373,20 @@ Result<json> digest_streams(const Path& directory, std::int64_t streams) {
   prepare.flags = log::prepare_flags::kIsCommitted | log::prepare_flags::kIsJson;
   prepare.type = "event";
   const std::string data(100, 'x');
-  Bytes message;
+  constexpr std::size_t kAtOnce = 2000;
+  streams::detail::RecordHashing hashing(/*in_background=*/false);
+  auto records = hashing.make();
+  const auto add_all = [&]() -> Result<void> {
+    hashing.give(std::move(records));
+    auto hashed = hashing.take(/*all=*/true);
+    VERGER_RETURN_IF_ERROR(digest.add(hashed->events));
+    hashing.recycle(std::move(hashed));
+    records = hashing.make();
+    return {};
+  };
   const auto add = [&](EventNumber number) {
-    message.clear();
-    auto event = digest.describe(prepare, number, message);
-    event.kept.digest = sha256(message);
-    return digest.add(std::span(&event, 1));
+    records->events.push_back(streams::detail::describe(prepare, number, records->messages));
+    return records->events.size() < kAtOnce ? Result<void>() : add_all();
   };
   for (std::int64_t i = 0; i < streams; ++i) {
     const auto name = fmt::format("stream-{:012}", i);
@@ -395,6 +404,7 @@ Result<json> digest_streams(const Path& directory, std::int64_t streams) {
       VERGER_RETURN_IF_ERROR(add(kDeletedStream));
     }
   }
+  VERGER_RETURN_IF_ERROR(add_all());
   for (bool done = false; !done;) {
     VERGER_TRY(done, digest.settle());
   }

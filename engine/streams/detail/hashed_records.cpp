@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/base/sha256_lanes.h"
+
 namespace verger::streams::detail {
 namespace {
 
@@ -62,11 +64,18 @@ void RecordHashing::hash(HashedRecords& records) {
     begin = end;
   }
   chunk_.update(ByteView(records.log).subspan(begin));
-  ByteView messages = records.messages;
-  for (auto& event : records.events) {
-    event.kept.digest = sha256(messages.first(event.message_size));
-    messages = messages.subspan(event.message_size);
+  ByteView left = records.messages;
+  messages_.clear();
+  for (const auto& event : records.events) {
+    messages_.push_back(left.first(event.message_size));
+    left = left.subspan(event.message_size);
   }
+  digests_.resize(messages_.size());
+  sha256_of_each(messages_, digests_);
+  for (std::size_t n = 0; n < digests_.size(); ++n) {
+    records.events[n].kept.digest = digests_[n];
+  }
+  keys_.find(records.events, records.messages);
 }
 
 }  // namespace verger::streams::detail

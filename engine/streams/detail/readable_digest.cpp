@@ -1,95 +1,18 @@
 #include "engine/streams/detail/readable_digest.h"
 
 #include <algorithm>
-
-#include "engine/base/byte_writer.h"
-#include "engine/streams/metadata.h"
-#include "engine/streams/stream_names.h"
+#include <utility>
 
 namespace verger::streams::detail {
-
 namespace {
 
-constexpr std::size_t kNamesKept = std::size_t{1} << 16U;
-/// A name is in one of so many places.
-constexpr std::size_t kPlaces = 4;
 /// How long before an event is added its partition's memory is fetched.
 constexpr std::size_t kAhead = 6;
-
-/// What the digest of an event is the SHA-256 of; its size.
-std::size_t append_message(const log::Prepare& prepare, EventNumber number, Bytes& out) {
-  const auto stream = as_bytes(prepare.stream);
-  const auto type = as_bytes(prepare.type);
-  const auto data = prepare.has(log::prepare_flags::kIsRedacted) ? ByteView{} : prepare.data;
-  const auto& id = prepare.event_id.bytes;
-  const auto size = 4 * sizeof(std::uint32_t) + 2 * sizeof(std::int64_t) + 1 + stream.size() +
-                    id.size() + type.size() + data.size() + prepare.metadata.size();
-  const auto begin = out.size();
-  out.resize(begin + size);
-  ByteWriter fields(out.data() + begin);
-  fields.blob(stream);
-  fields.integer(number.value());
-  fields.bytes(id);
-  fields.blob(type);
-  fields.integer(static_cast<std::uint8_t>(prepare.has(log::prepare_flags::kIsJson) ? 1 : 0));
-  fields.integer(prepare.timestamp.value());
-  fields.blob(data);
-  fields.blob(prepare.metadata);
-  return size;
-}
 
 }  // namespace
 
 ReadableDigest::ReadableDigest(const DigestOptions& options, Ticks now, Locator locate)
-    : now_(now),
-      locate_(std::move(locate)),
-      spill_(options),
-      hashes_(kNamesKept),
-      names_(kNamesKept) {}
-
-const StreamKey& ReadableDigest::key_of(std::string_view name) {
-  const auto hash = std::hash<std::string_view>{}(name);
-  const auto first = hash % (kNamesKept / kPlaces) * kPlaces;
-  for (auto place = first; place < first + kPlaces; ++place) {
-    if (hashes_[place] == hash && names_[place].name == name && !name.empty()) {
-      return names_[place].key;
-    }
-  }
-  const auto place = first + hash / kNamesKept % kPlaces;
-  hashes_[place] = hash;
-  auto& kept = names_[place];
-  kept.name = name;
-  const auto whole = sha256(as_bytes(name));
-  std::copy_n(whole.begin(), kept.key.size(), kept.key.begin());
-  return kept.key;
-}
-
-DescribedEvent ReadableDigest::describe(const log::Prepare& prepare, EventNumber number,
-                                        Bytes& messages) {
-  DescribedEvent event{.message_size = append_message(prepare, number, messages),
-                       .partition = 0,
-                       .kept = {.stream = key_of(prepare.stream),
-                                .number = number,
-                                .timestamp = prepare.timestamp,
-                                .position = prepare.position}};
-  auto& kept = event.kept;
-  // A stream, its metastream, and that one's, share a part: what one says decides on the other.
-  auto root = kept.stream;
-  for (auto name = prepare.stream; is_metastream(name);) {
-    name = original_of(name);
-    root = key_of(name);
-    kept.originals.push_back(root);
-  }
-  if (!kept.originals.empty() && prepare.has(log::prepare_flags::kIsJson) &&
-      !prepare.data.empty()) {
-    const auto metadata = parse_metadata(prepare.data, prepare.version);
-    kept.limits = {.max_count = metadata.max_count.value_or(0),
-                   .truncate_before = metadata.truncate_before.value_or(0),
-                   .max_age_seconds = metadata.max_age_seconds.value_or(0)};
-  }
-  event.partition = load_le<std::uint64_t>(root.data()) % EventSpill::kPartitions;
-  return event;
-}
+    : now_(now), locate_(std::move(locate)), spill_(options) {}
 
 Result<void> ReadableDigest::add(std::span<const DescribedEvent> events) {
   for (std::size_t n = 0; n < events.size(); ++n) {

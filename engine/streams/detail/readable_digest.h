@@ -3,29 +3,20 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/base/digest.h"
-#include "engine/log/record.h"
+#include "engine/streams/detail/described_event.h"
 #include "engine/streams/detail/event_spill.h"
 #include "engine/streams/event_store.h"
 
 namespace verger::streams::detail {
 
-/// An event before it is counted.
-struct DescribedEvent {
-  std::size_t message_size = 0;  ///< bytes of its message: what its digest is the SHA-256 of
-  std::size_t partition = 0;
-  SpilledEvent kept;  ///< without the digest
-};
-
 /// The digest over what readers see of a stretch of the log, independent of the order in which
 /// events are handed in: the sum, modulo 2^256, of the SHA-256 of every visible event.
 ///
-/// First describe(), hash and add() every event, in the order of the log; then settle() until it is
-/// done. What decides
+/// First add() every event, in the order of the log; then settle() until it is done. What decides
 /// whether an event is visible may come after it, so of each event a few bytes are kept, apart by
 /// streams (EventSpill); settling takes one part of the streams after the other. Memory is bounded
 /// for any number of streams and events (docs/decisions/0015-digests-in-one-pass.md).
@@ -37,10 +28,7 @@ class ReadableDigest {
       std::function<Result<std::optional<LogPosition>>(LogPosition of_stream, EventNumber)>;
   ReadableDigest(const DigestOptions& options, Ticks now, Locator locate);
 
-  /// Appends the event's message to `messages`. Hashing it is the caller's: it can be done beside
-  /// the reading of the log.
-  DescribedEvent describe(const log::Prepare& prepare, EventNumber number, Bytes& messages);
-  /// They have their digests. Errors: those of EventSpill::add.
+  /// They have their digests and the keys of their streams. Errors: those of EventSpill::add.
   Result<void> add(std::span<const DescribedEvent> events);
   /// Does a piece of what is left; true: it is done. Errors: kIo, the locator's.
   Result<bool> settle();
@@ -61,13 +49,6 @@ class ReadableDigest {
       return load_le<std::uint64_t>(key.data() + 8);
     }
   };
-  /// Names come again: hashing each is saved.
-  struct NamedKey {
-    std::string name;
-    StreamKey key{};
-  };
-
-  const StreamKey& key_of(std::string_view name);
   void learn(const SpilledEvent& event);
   [[nodiscard]] bool visible(const SpilledEvent& event, const Stream& own) const;
   Result<void> sum(const SpilledEvent& event);
@@ -75,8 +56,6 @@ class ReadableDigest {
   Ticks now_;
   Locator locate_;
   EventSpill spill_;
-  std::vector<std::size_t> hashes_;  ///< of names_: they are all that is looked at of most
-  std::vector<NamedKey> names_;
   // While settling: the part, whether its events are summed or only learnt about, and how far.
   std::size_t partition_ = 0;
   bool summing_ = false;
