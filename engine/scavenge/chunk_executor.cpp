@@ -28,10 +28,9 @@ struct ChunkExecutor::Work {
   std::unique_ptr<LimitsReader> reader;
   double weight = 0;
   Monotonic started{};
-  Result<bool> all_copied = false;  ///< by the latest step
-  Result<void> finished = {};
 
-  void finish() { finished = rewrite->finish(); }
+  Result<bool> copy(std::uint32_t records) const { return rewrite->step(records, *reader); }
+  Result<void> finish() const { return rewrite->finish(); }
   [[nodiscard]] std::int32_t start() const { return rewrite->source().start().value(); }
   [[nodiscard]] Error with_path(const Error& error) const {
     const auto path = rewrite->source().path().string();
@@ -41,10 +40,7 @@ struct ChunkExecutor::Work {
 
 ChunkExecutor::ChunkExecutor(RunContext& context, ParallelRunner& runner,
                              std::optional<std::int32_t> done_chunk)
-    : context_(context),
-      runner_(runner),
-      files_(context),
-      finishing_(files_.finishes_in_background()) {
+    : context_(context), files_(context, runner) {
   const auto size = std::int64_t{context_.parts.log.chunk_size()};
   next_ = LogPosition(done_chunk ? (std::int64_t{*done_chunk} + 1) * size : 0);
   last_end_ = done_chunk.value_or(-1);
@@ -60,7 +56,8 @@ Result<std::unique_ptr<LimitsReader>> ChunkExecutor::take_reader() {
                SharedLimits::load(context_.state, [this] { return context_.check_stop(); }));
   }
   if (readers_.empty()) {
-    return std::make_unique<LimitsReader>(*limits_, context_.options.limits_cache / files_.most());
+    return std::make_unique<LimitsReader>(*limits_,
+                                          context_.options.limits_cache / files_.at_once().most());
   }
   auto reader = std::move(readers_.back());
   readers_.pop_back();
@@ -100,7 +97,7 @@ Result<StepOutcome> ChunkExecutor::step(Budget budget) {
   VERGER_RETURN_IF_ERROR(check_numbers());
   VERGER_RETURN_IF_ERROR(begin_chunks());
   const bool last = under_way_.empty();
-  VERGER_RETURN_IF_ERROR(copy(budget.units));
+  files_.copy(budget.units, [this](Work& work) { readers_.push_back(std::move(work.reader)); });
   VERGER_RETURN_IF_ERROR(switch_in_finished());
   VERGER_TRY(const bool grown, write_checkpoint());
   if (last) {
@@ -115,39 +112,17 @@ Result<StepOutcome> ChunkExecutor::step(Budget budget) {
 }
 
 Result<void> ChunkExecutor::begin_chunks() {
-  while (next_ < context_.point.position &&
-         files_.allows(copying_.size(), under_way_.size() - copying_.size())) {
+  while (next_ < context_.point.position && files_.allows_another(finished_.size())) {
     VERGER_RETURN_IF_ERROR(begin_chunk());
   }
   return {};
 }
 
-Result<void> ChunkExecutor::copy(std::uint32_t records) {
-  std::vector<std::function<void()>> pieces;
-  pieces.reserve(copying_.size());
-  for (const auto& work : copying_) {
-    pieces.emplace_back(
-        [&work, records] { work->all_copied = work->rewrite->step(records, *work->reader); });
-  }
-  runner_.run(pieces);
-  for (auto& work : copying_) {
-    if (!work->all_copied) {
-      return work->with_path(work->all_copied.error());
-    }
-    if (*work->all_copied) {
-      readers_.push_back(std::move(work->reader));
-      finishing_.give(std::move(work));
-    }
-  }
-  std::erase(copying_, nullptr);
-  return {};
-}
-
 Result<void> ChunkExecutor::switch_in_finished() {
-  bool wait = copying_.empty();
-  while (auto work = finishing_.take(std::exchange(wait, false))) {
-    if (!work->finished) {
-      return work->with_path(work->finished.error());
+  for (bool first = true; auto taken = files_.take(/*may_wait=*/first); first = false) {
+    auto& work = taken->file;
+    if (!taken->outcome) {
+      return work->with_path(taken->outcome.error());
     }
     const auto start = work->start();
     finished_.emplace(start, std::move(work));
@@ -188,14 +163,14 @@ Result<void> ChunkExecutor::begin_chunk() {
       work->started = context_.parts.clock.monotonic();
       VERGER_TRY(work->reader, take_reader());
       const bool unchecked = context_.is_unchecked(*chunk);
-      VERGER_TRY(work->rewrite,
-                 ChunkRewrite::start(context_.parts.files, context_.parts.log, std::move(chunk),
-                                     names, context_.rules(), context_.parts.out, files_.hasher()));
+      VERGER_TRY(work->rewrite, ChunkRewrite::start(context_.parts.files, context_.parts.log,
+                                                    std::move(chunk), names, context_.rules(),
+                                                    context_.parts.out, files_.at_once().hasher()));
       if (unchecked) {
         work->rewrite->compare_checksum(context_.options.hash_in_background);
       }
       under_way_.insert(work->start());
-      copying_.push_back(std::move(work));
+      files_.add(std::move(work));
       return {};
     }
     ++context_.progress.chunks_skipped;

@@ -9,14 +9,13 @@
 
 #include "engine/scavenge/chunk_rewrite.h"
 #include "engine/scavenge/context.h"
-#include "engine/scavenge/detail/finishing_files.h"
-#include "engine/scavenge/files_at_once.h"
+#include "engine/scavenge/detail/new_files.h"
 #include "engine/scavenge/parallel_runner.h"
 
 namespace verger::scavenge {
 
 /// Rewrites every physical chunk before the scavenge point whose weight exceeds the threshold,
-/// several of them side by side (FilesAtOnce). A step copies a slice of each and then, in the
+/// several of them side by side (NewFiles). A step copies a slice of each and then, in the
 /// stepping thread, switches in what is finished, in the order of the log. A crash after a switch
 /// and before the reset of the weights makes the chunk be executed again, with the same result.
 class ChunkExecutor final : public StageTask {
@@ -37,8 +36,6 @@ class ChunkExecutor final : public StageTask {
   Result<void> begin_chunks();
   /// Begins the next chunk that is to be executed; skips others.
   Result<void> begin_chunk();
-  /// Copies a slice of each chunk.
-  Result<void> copy(std::uint32_t records);
   /// Switches in what is finished, unless an earlier chunk is still under way; waits for the disk
   /// when there is nothing else to do.
   Result<void> switch_in_finished();
@@ -47,13 +44,10 @@ class ChunkExecutor final : public StageTask {
   Result<bool> write_checkpoint();
 
   RunContext& context_;
-  ParallelRunner& runner_;
-  FilesAtOnce files_;
   std::unique_ptr<SharedLimits> limits_;
   std::vector<std::unique_ptr<LimitsReader>> readers_;  ///< unused ones
-  std::set<std::int32_t> under_way_;  ///< first chunk numbers of what is in the next three
-  std::vector<std::unique_ptr<Work>> copying_;  ///< their records
-  detail::FinishingFiles<Work> finishing_;
+  std::set<std::int32_t> under_way_;  ///< first chunk numbers of what is in the next two
+  detail::NewFiles<Work> files_;
   std::map<std::int32_t, std::unique_ptr<Work>> finished_;  ///< by the first chunk number
   LogPosition next_;
   std::int32_t last_end_ = -1;  ///< end of the last chunk begun or skipped

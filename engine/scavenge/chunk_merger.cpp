@@ -24,7 +24,7 @@ struct ChunkMerger::Merge {
     bool unchecked = false;  ///< it is to be compared with its checksum
     bool own = false;        ///< this run has written it
   };
-  /// `hasher`: hashes what is read of sources, too; nullptr: step() does.
+  /// `hasher`: hashes what is read of sources, too; nullptr: copy() does.
   Merge(std::vector<Source> chunks, log::ChunkWriter output, std::shared_ptr<Md5Thread> hasher,
         Monotonic now)
       : sources(std::move(chunks)),
@@ -33,16 +33,18 @@ struct ChunkMerger::Merge {
         hasher_(std::move(hasher)) {}
 
   /// Continues for about `records` records, or some megabytes; true once all records are copied.
-  Result<bool> step(std::uint32_t records);
+  Result<bool> copy(std::uint32_t records);
   /// The new file gets its map, footer and checksum, and is on the disk.
-  void finish() { finished = writer_.finish(); }
+  Result<void> finish() {
+    VERGER_TRY(finished, writer_.finish());
+    return {};
+  }
   [[nodiscard]] const log::Chunk& first() const { return *sources.front().chunk; }
   [[nodiscard]] const log::Chunk& last() const { return *sources.back().chunk; }
 
   std::vector<Source> sources;
   Monotonic started;
-  Result<bool> all_copied = false;  ///< by the latest step
-  Result<log::ChunkWriter::Finished> finished = log::ChunkWriter::Finished{};
+  log::ChunkWriter::Finished finished;
 
  private:
   /// How much one call has copied; no records: the source has ended.
@@ -80,7 +82,7 @@ Result<void> ChunkMerger::Merge::open_source() {
   return {};
 }
 
-Result<bool> ChunkMerger::Merge::step(std::uint32_t records) {
+Result<bool> ChunkMerger::Merge::copy(std::uint32_t records) {
   std::size_t bytes = 0;
   for (std::size_t n = 0; n < records && bytes < kMostCopiedAtOnce;) {
     if (!scanner_ && !posmap_) {
@@ -140,10 +142,7 @@ Result<ChunkMerger::Merge::Copied> ChunkMerger::Merge::copy_bytes(std::size_t mo
 }
 
 ChunkMerger::ChunkMerger(RunContext& context, ParallelRunner& runner)
-    : context_(context),
-      runner_(runner),
-      files_(context),
-      finishing_(files_.finishes_in_background()) {
+    : context_(context), files_(context, runner) {
   context_.progress.total = static_cast<std::uint64_t>(context_.parts.log.end().value());
 }
 
@@ -158,10 +157,8 @@ Result<StepOutcome> ChunkMerger::step(Budget budget) {
   if (!context_.options.merge_chunks) {
     return StepOutcome{StepOutcome::Kind::kDone, {}};
   }
-  const auto finishing = finishing_.size();
-  if (copying_.size() + finishing > 0 &&
-      (pass_ended_ || !files_.allows(copying_.size(), finishing))) {
-    copy(budget.units);
+  if (!files_.empty() && (pass_ended_ || !files_.allows_another(/*finished=*/0))) {
+    files_.copy(budget.units, [](const Merge&) {});
     VERGER_RETURN_IF_ERROR(switch_in_finished());
     return StepOutcome{};
   }
@@ -221,7 +218,7 @@ void ChunkMerger::start_merge(Group group) {
       scavenged_header(parts.log, group.front()->start(), group.back()->end(), parts.random.uuid());
   auto writer = log::ChunkWriter::create(parts.files, parts.log.directory(),
                                          parts.random.uuid().to_string() + ".merge.scavenge.tmp",
-                                         header, files_.hasher());
+                                         header, files_.at_once().hasher());
   if (!writer) {
     // Like the server: a line in the log, no event.
     parts.out.error(fmt::format("SCAVENGING: cannot merge chunks {}-{}: {}", header.start,
@@ -235,37 +232,18 @@ void ChunkMerger::start_merge(Group group) {
     const bool own = context_.is_own(*chunk);
     sources.push_back({.chunk = std::move(chunk), .unchecked = unchecked, .own = own});
   }
-  copying_.push_back(std::make_unique<Merge>(std::move(sources), *std::move(writer),
-                                             files_.hasher(), parts.clock.monotonic()));
-}
-
-void ChunkMerger::copy(std::uint32_t records) {
-  std::vector<std::function<void()>> pieces;
-  pieces.reserve(copying_.size());
-  for (const auto& merge : copying_) {
-    pieces.emplace_back([&merge, records] { merge->all_copied = merge->step(records); });
-  }
-  runner_.run(pieces);
-  for (auto& merge : copying_) {
-    if (!merge->all_copied) {
-      report_failure(*merge, merge->all_copied.error());
-      merge.reset();
-    } else if (*merge->all_copied) {
-      finishing_.give(std::move(merge));
-    }
-  }
-  std::erase(copying_, nullptr);
+  files_.add(std::make_unique<Merge>(std::move(sources), *std::move(writer),
+                                     files_.at_once().hasher(), parts.clock.monotonic()));
 }
 
 Result<void> ChunkMerger::switch_in_finished() {
-  bool wait = copying_.empty();
-  while (auto merge = finishing_.take(std::exchange(wait, false))) {
-    if (merge->finished) {
-      VERGER_RETURN_IF_ERROR(switch_in(*merge));
+  for (bool first = true; auto taken = files_.take(/*may_wait=*/first); first = false) {
+    if (taken->outcome) {
+      VERGER_RETURN_IF_ERROR(switch_in(*taken->file));
     } else {
-      report_failure(*merge, merge->finished.error());
+      report_failure(*taken->file, taken->outcome.error());
     }
-    context_.release(std::move(merge));
+    context_.release(std::move(taken->file));
   }
   return {};
 }
@@ -278,9 +256,9 @@ Result<void> ChunkMerger::switch_in(const Merge& merge) {
   for (const auto& source : merge.sources) {
     event.space_saved += static_cast<std::int64_t>(source.chunk->file_size());
   }
-  event.space_saved -= static_cast<std::int64_t>(merge.finished->file_size);
+  event.space_saved -= static_cast<std::int64_t>(merge.finished.file_size);
   // Whether the new file is in place is not known after an error here: that ends the run.
-  VERGER_TRY(const auto chunk, context_.parts.log.switch_in_chunk(merge.finished->path));
+  VERGER_TRY(const auto chunk, context_.parts.log.switch_in_chunk(merge.finished.path));
   context_.note_own(*chunk);
   VERGER_FAILPOINT("scavenge.merge.after-switch");
   event.time_taken = (context_.parts.clock.monotonic() - merge.started).count() / 100;
@@ -294,10 +272,7 @@ Result<void> ChunkMerger::switch_in(const Merge& merge) {
 
 void ChunkMerger::report_all_cancelled() {
   const Error cancelled{Errc::kCancelled, "Scavenge cancelled"};
-  while (const auto merge = finishing_.take(/*wait=*/true)) {
-    report_failure(*merge, cancelled);
-  }
-  for (const auto& merge : std::exchange(copying_, {})) {
+  for (const auto& merge : files_.take_all()) {
     report_failure(*merge, cancelled);
   }
 }

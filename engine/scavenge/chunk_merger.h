@@ -7,15 +7,14 @@
 
 #include "engine/log/chunk.h"
 #include "engine/scavenge/context.h"
-#include "engine/scavenge/detail/finishing_files.h"
-#include "engine/scavenge/files_at_once.h"
+#include "engine/scavenge/detail/new_files.h"
 #include "engine/scavenge/parallel_runner.h"
 
 namespace verger::scavenge {
 
 /// Merges neighbouring completed chunks whose records are committed and fit into one chunk, from
 /// the first chunk of the log on, until a whole pass merges nothing; several groups of a pass side
-/// by side (FilesAtOnce). A step copies a slice of each and then, in the stepping thread, switches
+/// by side (NewFiles). A step copies a slice of each and then, in the stepping thread, switches
 /// in what is finished. A group that cannot be written is reported and left as it is; the run
 /// continues.
 class ChunkMerger final : public StageTask {
@@ -31,8 +30,6 @@ class ChunkMerger final : public StageTask {
   Result<void> examine();
   void close_group();
   void start_merge(Group group);
-  /// Copies a slice of each merge.
-  void copy(std::uint32_t records);
   /// Switches in what is finished; waits for the disk when there is nothing else to do.
   Result<void> switch_in_finished();
   Result<void> switch_in(const Merge& merge);
@@ -40,13 +37,10 @@ class ChunkMerger final : public StageTask {
   void report_failure(const Merge& merge, const Error& error);
 
   RunContext& context_;
-  ParallelRunner& runner_;
-  FilesAtOnce files_;
+  detail::NewFiles<Merge> files_;
   LogPosition next_;
   Group group_;
   std::int64_t group_size_ = 0;
-  std::vector<std::unique_ptr<Merge>> copying_;  ///< their records
-  detail::FinishingFiles<Merge> finishing_;
   bool merged_in_pass_ = false;
   bool pass_ended_ = false;
   std::uint64_t groups_ = 0;

@@ -20,7 +20,7 @@ class FilesAtOnce {
   /// May another file be begun beside `written` that are being written and `finishing` that have
   /// only to be finished?
   [[nodiscard]] bool allows(std::size_t written, std::size_t finishing) const;
-  /// May a thread of its own finish them (FinishingFiles)?
+  /// May a thread of its own finish them (detail::NewFiles)?
   [[nodiscard]] bool finishes_in_background() const { return hasher_ != nullptr; }
   /// Of all these files; nullptr: each is hashed by who writes it.
   [[nodiscard]] const std::shared_ptr<Md5Thread>& hasher() const { return hasher_; }
