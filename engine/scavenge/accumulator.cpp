@@ -11,16 +11,11 @@ namespace verger::scavenge {
 namespace {
 
 constexpr std::uint64_t kRecordsBetweenRests = 1024;
-/// Records of a step: a stop and a rest are never far away.
-constexpr std::uint32_t kRecordsOfStep = 8192;
-constexpr std::uint32_t kRecordsOfStepAhead = 32'768;
-/// What all lanes together hold, apart from what each thread is reading.
+/// What the summaries of all chunks together hold, apart from what each thread is reading.
 constexpr std::size_t kMostSummaries = std::size_t{24} << 20U;
 /// Chunks that are read, or have been read and wait to be taken: as many as are compared with their
 /// checksums together, for which the first one may have to wait.
-constexpr std::size_t kMostLanes = FileVerification::kMostFiles;
-/// Of index tables beside chunks.
-constexpr std::size_t kMostTablesCompared = FileVerification::kMostFiles / 2;
+constexpr std::size_t kMostChunksAhead = FileVerification::kMostFiles;
 /// How many numbers of a metastream are looked at for records out of order.
 constexpr std::int64_t kOrderWindow = 100;
 constexpr double kReplacedWeight = 2;
@@ -32,103 +27,62 @@ Accumulator::Accumulator(RunContext& context, std::optional<std::int32_t> done_c
       index_(context.parts.index, context.parts.log, context.point.position),
       chunk_(done_chunk ? *done_chunk + 1 : 0),
       next_(chunk_),
-      own_runner_(works_ahead() ? make_thread_runner(std::max(context.options.threads, 2))
-                                : nullptr),
-      runner_(own_runner_ == nullptr ? inline_runner() : *own_runner_),
-      most_lanes_(own_runner_ == nullptr ? 1 : kMostLanes),
-      most_read_(own_runner_ == nullptr
-                     ? 1
-                     : static_cast<std::size_t>(std::max(context.options.threads, 2))) {
+      ahead_(bounds()) {
+  if (context_.options.works_ahead()) {
+    checksums_.emplace(context_);
+  }
   const auto last = context_.chunk_of(context_.point.position);
   context_.progress.total = chunk_ <= last ? static_cast<std::uint64_t>(last - chunk_ + 1) : 0;
 }
 
-std::size_t Accumulator::Lane::bytes() const {
-  std::size_t sum = 0;
-  for (const auto* summaries : {&read, &fresh}) {
-    for (const auto& summary : *summaries) {
-      sum += summary.bytes();
-    }
+Accumulator::Ahead::Bounds Accumulator::bounds() const {
+  const auto& options = context_.options;
+  return {.threads = options.chunks_read_at_once(),
+          .sources = options.works_ahead() ? kMostChunksAhead : 1,
+          .bytes = kMostSummaries};
+}
+
+detail::ChunkSummary Accumulator::Source::read(std::uint32_t records) {
+  auto summary = reader->read(records);
+  has_records = has_records || !summary.records.empty();
+  if (summary.ended || summary.error) {
+    reader->free_memory();
   }
-  return sum;
+  return summary;
 }
 
 Result<StepOutcome> Accumulator::step(Budget budget) {
   VERGER_RETURN_IF_ERROR(context_.check_stop());
-  VERGER_RETURN_IF_ERROR(open_lanes());
-  if (lanes_.empty()) {
+  VERGER_RETURN_IF_ERROR(ahead_.open([this] { return open_next(); }));
+  if (ahead_.empty()) {
     context_.state.forget_seen();
     return StepOutcome{StepOutcome::Kind::kDone, {}};
   }
-  const auto records = std::clamp<std::uint32_t>(
-      budget.units, 1, own_runner_ == nullptr ? kRecordsOfStep : kRecordsOfStepAhead);
-  ReadingAhead ahead;
-  for (const auto& lane : lanes_) {
-    // Counted here: what was read of the first lane is being taken while more of it is read.
-    ahead.held += lane.bytes();
-  }
-  const bool reads =
-      ahead.held < kMostSummaries && std::ranges::any_of(lanes_, std::not_fn(&Lane::ended));
-  Result<void> taken;
-  std::vector<std::function<void()>> pieces;
-  pieces.emplace_back([&, this] {
-    taken = take_read(/*may_wait=*/!reads);
-    ahead.enough.store(true, std::memory_order_relaxed);
-  });
-  for (auto& lane : lanes_) {
-    if (!lane.ended) {
-      pieces.emplace_back([&, this] { read(lane, records, ahead); });
-    }
-  }
-  runner_.run(pieces);
-  VERGER_RETURN_IF_ERROR(taken);
-  if (closed_) {
-    closed_ = false;
-    lanes_.pop_front();
+  VERGER_RETURN_IF_ERROR(
+      ahead_.step(budget.units, [this](detail::ChunkSummary& summary, bool may_wait) {
+        return take_part(summary, may_wait);
+      }));
+  if (ahead_.first_is_taken()) {
+    ahead_.drop_first();
     ++chunk_;
     if (point_reached_) {
-      lanes_.clear();
+      ahead_.drop_all();
     }
     VERGER_RETURN_IF_ERROR(context_.unit_finished(Stage::kAccumulating, chunks_));
   }
-  for (auto& lane : lanes_) {
-    for (auto& summary : lane.fresh) {
-      needs_tables_ = needs_tables_ || !summary.records.empty();
-      lane.read.push_back(std::move(summary));
-    }
-    lane.fresh.clear();
-    if (lane.ended) {
-      lane.reader->free_memory();
-    }
-  }
-  begin_comparisons();
+  begin_checksums_ahead();
   if (const auto rest = context_.throttle.rest_due(); rest.count() > 0) {
     return StepOutcome{StepOutcome::Kind::kRest, rest};
   }
   return StepOutcome{};
 }
 
-Result<void> Accumulator::open_lanes() {
-  const auto size = std::int64_t{context_.parts.log.chunk_size()};
-  auto are_read = static_cast<std::size_t>(std::ranges::count(lanes_, false, &Lane::ended));
-  while (are_read < most_read_ && lanes_.size() < most_lanes_ && !point_reached_ &&
-         LogPosition(next_ * size) <= context_.point.position) {
-    auto opened = open_lane();
-    if (!opened && lanes_.empty()) {
-      return opened;
-    }
-    if (!opened) {
-      break;  // reported once it is the first one
-    }
-    ++are_read;
-    ++next_;
-  }
-  return {};
-}
-
-Result<void> Accumulator::open_lane() {
+Result<std::optional<Accumulator::Ahead::Opened>> Accumulator::open_next() {
   const auto size = std::int64_t{context_.parts.log.chunk_size()};
   const LogPosition start(next_ * size);
+  if (point_reached_ || start > context_.point.position) {
+    return std::optional<Ahead::Opened>();
+  }
   auto chunk = context_.parts.log.chunk_at(start);
   if (chunk == nullptr) {
     return Error{Errc::kCorruption, fmt::format("{}: no chunk file holds log position {}",
@@ -140,61 +94,37 @@ Result<void> Accumulator::open_lane() {
       detail::ChunkReader::open(
           std::move(chunk), {.start = start, .end = start + size, .point = context_.point.position},
           context_.parts.index.options().hash, std::move(checksum)));
-  auto& lane = lanes_.emplace_back();
-  lane.reader = std::move(reader);
-  lane.started = context_.parts.clock.monotonic();
-  return {};
+  ++next_;
+  return Ahead::Opened{
+      .source = {.reader = std::move(reader), .started = context_.parts.clock.monotonic()}};
 }
 
-void Accumulator::read(Lane& lane, std::uint32_t records, ReadingAhead& ahead) const {
-  const auto has_room = [&] { return ahead.held.load(std::memory_order_relaxed) < kMostSummaries; };
-  if (&lane != &lanes_.front() && !has_room()) {
-    return;  // the first one is needed before anything can be taken
-  }
-  do {
-    auto& summary = lane.fresh.emplace_back(lane.reader->read(records));
-    lane.ended = summary.ended || summary.error.has_value();
-    ahead.held += summary.bytes();
-  } while (!lane.ended && has_room() && !ahead.enough.load(std::memory_order_relaxed) &&
-           context_.check_stop());
-}
-
-Result<void> Accumulator::take_read(bool may_wait) {
-  auto& lane = lanes_.front();
+Result<bool> Accumulator::take_part(detail::ChunkSummary& summary, bool may_wait) {
   if (!in_chunk_) {
     VERGER_RETURN_IF_ERROR(context_.state.begin());
     in_chunk_ = true;
     range_.reset();
     counts_ = {};
   }
-  while (!lane.read.empty()) {
-    if (lane.read.front().ended && !may_wait && !is_compared(lane.reader->chunk())) {
-      return {};  // there is something better to do than waiting for that
-    }
-    const auto summary = std::move(lane.read.front());
-    lane.read.pop_front();
-    VERGER_RETURN_IF_ERROR(context_.check_stop());
-    VERGER_RETURN_IF_ERROR(take(summary));
-    if (summary.ended) {
-      return close_chunk();
-    }
+  if (summary.ended && !may_wait && checksums_ &&
+      !checksums_->has_compared(ahead_.first().reader->chunk())) {
+    return false;
   }
-  return {};
-}
-
-bool Accumulator::works_ahead() const {
-  return context_.options.hash_in_background && context_.options.throttle_percent == 100;
+  VERGER_RETURN_IF_ERROR(context_.check_stop());
+  VERGER_RETURN_IF_ERROR(take(summary));
+  if (summary.ended) {
+    VERGER_RETURN_IF_ERROR(close_chunk());
+  }
+  return true;
 }
 
 Result<std::optional<log::ChunkChecksum>> Accumulator::start_checksum(
     const std::shared_ptr<const log::Chunk>& chunk) {
   std::optional<log::ChunkChecksum> own;
-  if (!context_.is_unchecked(*chunk)) {
+  if (checksums_ || !context_.is_unchecked(*chunk)) {
     return own;
   }
-  if (works_ahead()) {
-    return own;
-  } else if (chunk->start() == chunk->end()) {
+  if (chunk->start() == chunk->end()) {
     own.emplace(chunk, context_.options.hash_in_background);
   } else {  // of a merged chunk only a part is read at a time
     VERGER_RETURN_IF_ERROR(chunk->verify_md5([this] { return context_.check_stop(); }));
@@ -203,82 +133,32 @@ Result<std::optional<log::ChunkChecksum>> Accumulator::start_checksum(
   return own;
 }
 
-void Accumulator::begin_comparisons() {
-  if (!works_ahead()) {
+void Accumulator::begin_checksums_ahead() {
+  if (!checksums_) {
     return;
   }
-  const auto is_needed = [this](const std::unique_ptr<FileVerification>& comparison) {
-    return std::ranges::any_of(lanes_, [&](const Lane& lane) {
-      return context_.is_unchecked(lane.reader->chunk()) &&
-             comparison->includes(&lane.reader->chunk());
-    });
-  };
-  std::erase_if(comparisons_, [&](const auto& comparison) { return !is_needed(comparison); });
-  for (const auto& lane : lanes_) {
-    const auto& chunk = lane.reader->chunk();
-    if (context_.is_unchecked(chunk) && comparison_of(&chunk) == nullptr) {
-      comparisons_.push_back(compare_from(chunk.start_position()));
-    }
+  std::vector<const log::Chunk*> chunks;
+  for (const auto& source : ahead_.sources()) {
+    chunks.push_back(&source.reader->chunk());
+    needs_tables_ = needs_tables_ || source.has_records;
   }
-}
-
-std::unique_ptr<FileVerification> Accumulator::compare_from(LogPosition start) const {
-  std::vector<VerifiedFile> files;
-  if (needs_tables_) {
-    for (const auto& slot : context_.parts.index.tables()) {
-      if (files.size() < kMostTablesCompared && context_.is_unchecked(*slot.table) &&
-          comparison_of(slot.table.get()) == nullptr) {
-        files.push_back(index::PTable::verified_file(slot.table));
-      }
-    }
-  }
-  while (files.size() < FileVerification::kMostFiles && start <= context_.point.position) {
-    auto chunk = context_.parts.log.chunk_at(start);
-    if (chunk == nullptr) {
-      break;
-    }
-    start = chunk->end_position();
-    if (context_.is_unchecked(*chunk)) {
-      files.push_back(log::verified_file(std::move(chunk)));
-    }
-  }
-  return std::make_unique<FileVerification>(std::move(files));
-}
-
-FileVerification* Accumulator::comparison_of(const void* object) const {
-  const auto found = std::ranges::find_if(
-      comparisons_, [&](const auto& comparison) { return comparison->includes(object); });
-  return found == comparisons_.end() ? nullptr : found->get();
-}
-
-bool Accumulator::is_compared(const log::Chunk& chunk) const {
-  auto* comparison = comparison_of(&chunk);
-  return comparison == nullptr || comparison->has_ended(&chunk);
+  checksums_->begin(chunks, needs_tables_);
 }
 
 Result<void> Accumulator::check_tables() {
-  for (const auto& slot : context_.parts.index.tables()) {
-    if (auto* comparison = comparison_of(slot.table.get());
-        comparison != nullptr && context_.is_unchecked(*slot.table)) {
-      VERGER_RETURN_IF_ERROR(
-          comparison->finish(slot.table.get(), [this] { return context_.check_stop(); }));
-      context_.note_sound(*slot.table);
-    }
+  if (checksums_) {
+    VERGER_RETURN_IF_ERROR(checksums_->finish_tables());
   }
   return context_.check_tables();
 }
 
 Result<void> Accumulator::finish_checksum() {
-  auto& reader = *lanes_.front().reader;
+  auto& reader = *ahead_.first().reader;
   const auto& chunk = reader.chunk();
   if (!context_.is_unchecked(chunk)) {
     return {};
   }
-  if (auto* comparison = comparison_of(&chunk)) {
-    VERGER_RETURN_IF_ERROR(comparison->finish(&chunk, [this] { return context_.check_stop(); }));
-  } else {
-    VERGER_RETURN_IF_ERROR(reader.finish_checksum());
-  }
+  VERGER_RETURN_IF_ERROR(checksums_ ? checksums_->finish(chunk) : reader.finish_checksum());
   context_.note_sound(chunk);
   return {};
 }
@@ -348,7 +228,6 @@ Result<void> Accumulator::close_chunk() {
   const auto before_commit = context_.parts.clock.monotonic();
   VERGER_RETURN_IF_ERROR(context_.state.commit());
   in_chunk_ = false;
-  closed_ = true;
   report_chunk(before_commit);
   context_.progress.done = ++chunks_;
   return {};
@@ -359,7 +238,7 @@ void Accumulator::report_chunk(Monotonic before_commit) {
     return std::chrono::duration<double>(duration).count();
   };
   const auto now = context_.parts.clock.monotonic();
-  const auto total = seconds(now - lanes_.front().started);
+  const auto total = seconds(now - ahead_.first().started);
   context_.parts.out.debug(fmt::format(
       "SCAVENGING: accumulated {} records in chunk {}: {} originals, {} metadatas, {} tombstones; "
       "{:.0f} records per second, {:.3f} s for the commit",

@@ -1,10 +1,6 @@
 #include "engine/scavenge/estimate.h"
 
 #include <algorithm>
-#include <atomic>
-#include <deque>
-#include <functional>
-#include <iterator>
 #include <mutex>
 #include <ranges>
 #include <span>
@@ -15,27 +11,17 @@
 #include "engine/scavenge/chunk_rewrite.h"
 #include "engine/scavenge/detail/chunk_count.h"
 #include "engine/scavenge/detail/merge_plan.h"
+#include "engine/scavenge/detail/reading_ahead.h"
 #include "engine/scavenge/detail/top_streams.h"
-#include "engine/scavenge/parallel_runner.h"
 #include "engine/streams/stream_names.h"
 
 namespace verger::scavenge {
 namespace {
 
-/// Records of a step, where nothing is counted ahead and where it is.
-constexpr std::uint32_t kRecordsOfCountingStep = 8192;
-constexpr std::uint32_t kRecordsOfCountingStepAhead = 32'768;
-/// What all lanes together hold.
+/// What was counted of all chunks, and waits to be taken.
 constexpr std::size_t kMostCounted = std::size_t{8} << 20U;
 /// How many records ahead the memory for a stream is fetched.
 constexpr std::size_t kAhead = 8;
-
-/// How many chunks are counted side by side; their threads are the job's own.
-std::size_t lanes_of(const ScavengeOptions& options) {
-  return options.hash_in_background && options.throttle_percent == 100
-             ? static_cast<std::size_t>(std::max(options.threads, 2))
-             : 1;
-}
 
 /// What the point's own record adds to a chunk when it is not written yet.
 Volume point_record(const Preview& preview) {
@@ -61,8 +47,9 @@ struct EstimateJob::State {
         rules(preview_in.state(), parts.index, parts.log, preview_in.point().position),
         chunks(parts.log.chunks()),
         slots(parts.index.tables()),
-        most_lanes(lanes_of(preview.options())),
-        own_runner(most_lanes > 1 ? make_thread_runner(static_cast<int>(most_lanes)) : nullptr) {
+        counting({.threads = preview_in.options().chunks_read_at_once(),
+                  .sources = preview_in.options().chunks_read_at_once(),
+                  .bytes = kMostCounted}) {
     for (const auto& chunk : chunks) {
       bytes_total += preview.reaches(*chunk) ? static_cast<std::uint64_t>(chunk->data_size()) : 0;
     }
@@ -71,25 +58,22 @@ struct EstimateJob::State {
     }
   }
 
-  /// A chunk that is, or was, counted.
-  struct Lane {
+  /// A chunk that is counted.
+  struct Source {
+    using Part = detail::CountedRecords;
+
     ChunkEstimate row;
     std::unique_ptr<detail::ChunkCounter> counter;  ///< nullptr: the chunk would not be rewritten
-    std::deque<detail::CountedRecords> counted;
-    std::deque<detail::CountedRecords> fresh;  ///< of this step
-    bool ended = false;
-    bool listed = false;  ///< the row is the last one of the estimate
+    bool listed = false;                            ///< the row is the last one of the estimate
 
-    [[nodiscard]] std::size_t bytes() const;
+    [[nodiscard]] Part read(std::uint32_t records) const { return counter->read(records); }
   };
+  using Ahead = detail::ReadingAhead<Source>;
 
-  Result<void> open_lanes();
-  Result<void> open_lane();
-  void count(Lane& lane, std::uint32_t records, std::size_t held,
-             const std::atomic<bool>& enough) const;
+  /// The next chunk; nullopt: there is none.
+  Result<std::optional<Ahead::Opened>> open_next();
   /// True once there is no further chunk.
   Result<bool> count_chunks(std::uint32_t units, Estimate& estimate);
-  Result<void> take_counted(Estimate& estimate);
   Result<void> take(const detail::CountedRecords& counted, Estimate& estimate);
   void close_chunk(Estimate& estimate);
   Result<void> plan(Estimate& estimate);
@@ -111,10 +95,9 @@ struct EstimateJob::State {
   std::uint64_t bytes_done = 0;
   std::uint64_t bytes_total = 0;
 
-  std::size_t next_chunk = 0;  ///< that of the first lane
-  std::size_t most_lanes;
-  std::unique_ptr<ParallelRunner> own_runner;
-  std::deque<Lane> lanes;
+  std::size_t next_to_open = 0;
+  std::size_t next_to_close = 0;
+  Ahead counting;
   std::vector<detail::PhysicalChunk> physical;
   std::vector<std::size_t> uncounted;  ///< of `physical`: the records are not known yet
   detail::TopStreams top;
@@ -125,108 +108,54 @@ struct EstimateJob::State {
   Bytes buffer;
 };
 
-std::size_t EstimateJob::State::Lane::bytes() const {
-  std::size_t sum = 0;
-  for (const auto* records : {&counted, &fresh}) {
-    for (const auto& some : *records) {
-      sum += some.bytes();
-    }
+Result<std::optional<EstimateJob::State::Ahead::Opened>> EstimateJob::State::open_next() {
+  if (next_to_open == chunks.size()) {
+    return std::optional<Ahead::Opened>();
   }
-  return sum;
-}
-
-Result<void> EstimateJob::State::open_lanes() {
-  while (lanes.size() < most_lanes && next_chunk + lanes.size() < chunks.size()) {
-    auto opened = open_lane();
-    if (!opened && lanes.empty()) {
-      return opened;
-    }
-    if (!opened) {
-      break;  // reported once it is the first one
-    }
-  }
-  return {};
-}
-
-Result<void> EstimateJob::State::open_lane() {
-  const auto& chunk = chunks[next_chunk + lanes.size()];
-  Lane lane;
-  lane.row.file = chunk->path().filename().string();
-  lane.row.start = chunk->start().value();
-  lane.row.end = chunk->end().value();
-  lane.row.file_bytes_before = chunk->file_size();
-  lane.row.file_bytes_after = lane.row.file_bytes_before;
-  VERGER_TRY(lane.row.executed, preview.executes(*chunk, lane.row.weight));
-  lane.ended = !lane.row.executed;
-  if (lane.row.executed) {
+  const auto& chunk = chunks[next_to_open];
+  Source source;
+  auto& row = source.row;
+  row.file = chunk->path().filename().string();
+  row.start = chunk->start().value();
+  row.end = chunk->end().value();
+  row.file_bytes_before = chunk->file_size();
+  row.file_bytes_after = row.file_bytes_before;
+  VERGER_TRY(row.executed, preview.executes(*chunk, row.weight));
+  if (row.executed) {
     if (shared == nullptr) {
       VERGER_TRY(shared, SharedLimits::load(preview.state(), [] { return Result<void>{}; }));
     }
-    VERGER_TRY(lane.counter,
+    const auto& options = preview.options();
+    VERGER_TRY(source.counter,
                detail::ChunkCounter::open(
                    chunk, preview.rules(),
-                   LimitsReader(*shared, preview.options().limits_cache / most_lanes)));
+                   LimitsReader(*shared, options.limits_cache / options.chunks_read_at_once())));
   }
-  lanes.push_back(std::move(lane));
-  return {};
-}
-
-void EstimateJob::State::count(Lane& lane, std::uint32_t records, std::size_t held,
-                               const std::atomic<bool>& enough) const {
-  do {
-    const auto& counted = lane.fresh.emplace_back(lane.counter->read(records));
-    lane.ended = counted.ended || counted.error.has_value();
-    held += counted.bytes();
-  } while (!lane.ended && held < kMostCounted / most_lanes &&
-           !enough.load(std::memory_order_relaxed));
+  ++next_to_open;
+  const bool ended = !row.executed;
+  return Ahead::Opened{.source = std::move(source), .ended = ended};
 }
 
 Result<bool> EstimateJob::State::count_chunks(std::uint32_t units, Estimate& estimate) {
-  VERGER_RETURN_IF_ERROR(open_lanes());
-  if (lanes.empty()) {
-    own_runner.reset();
+  VERGER_RETURN_IF_ERROR(counting.open([this] { return open_next(); }));
+  if (counting.empty()) {
+    counting.end_threads();
     return true;
   }
-  auto& first = lanes.front();
-  if (!first.listed) {
+  if (auto& first = counting.first(); !first.listed) {
     estimate.chunks.push_back(first.row);
     first.listed = true;
   }
-  const auto records =
-      std::min(units, own_runner == nullptr ? kRecordsOfCountingStep : kRecordsOfCountingStepAhead);
-  std::atomic<bool> enough = false;
-  Result<void> taken;
-  std::vector<std::function<void()>> pieces;
-  pieces.emplace_back([&] {
-    taken = take_counted(estimate);
-    enough.store(true, std::memory_order_relaxed);
-  });
-  for (auto& lane : lanes) {
-    if (!lane.ended) {
-      // Counted here: what the first lane holds is being taken while more of it is counted.
-      pieces.emplace_back([&, this, held = lane.bytes()] { count(lane, records, held, enough); });
-    }
-  }
-  (own_runner == nullptr ? inline_runner() : *own_runner).run(pieces);
-  VERGER_RETURN_IF_ERROR(taken);
-  for (auto& lane : lanes) {
-    std::ranges::move(lane.fresh, std::back_inserter(lane.counted));
-    lane.fresh.clear();
-  }
-  if (first.ended && first.counted.empty()) {
+  VERGER_RETURN_IF_ERROR(counting.step(
+      units, [&, this](const detail::CountedRecords& counted, bool /*may_wait*/) -> Result<bool> {
+        VERGER_RETURN_IF_ERROR(take(counted, estimate));
+        return true;
+      }));
+  if (counting.first_is_taken()) {
     close_chunk(estimate);
-    lanes.pop_front();
+    counting.drop_first();
   }
   return false;
-}
-
-Result<void> EstimateJob::State::take_counted(Estimate& estimate) {
-  auto& counted = lanes.front().counted;
-  while (!counted.empty()) {
-    VERGER_RETURN_IF_ERROR(take(counted.front(), estimate));
-    counted.pop_front();
-  }
-  return {};
 }
 
 Result<void> EstimateJob::State::take(const detail::CountedRecords& counted, Estimate& estimate) {
@@ -251,7 +180,7 @@ Result<void> EstimateJob::State::take(const detail::CountedRecords& counted, Est
     limits.tombstoned = record.tombstoned;
     limits.discard = record.by_number ? DiscardPoint(kDeletedStream.value()) : DiscardPoint();
     auto& stream = top.at(prepare.stream, record.name_hash);
-    // Its facts may be in the state, which the lanes use, too.
+    // Its facts may be in the state, which those who count use, too.
     const auto lock = stream.facts ? std::unique_lock<std::mutex>() : shared->lock();
     VERGER_TRY(const auto rule, rules.of(prepare, record.metastream, limits, stream.facts));
     estimate.by_rule[static_cast<std::size_t>(rule)] += volume;
@@ -265,10 +194,9 @@ Result<void> EstimateJob::State::take(const detail::CountedRecords& counted, Est
 }
 
 void EstimateJob::State::close_chunk(Estimate& estimate) {
-  const auto& chunk = chunks[next_chunk];
+  const auto& chunk = chunks[next_to_close++];
   auto& row = estimate.chunks.back();
-  const bool last = next_chunk + 1 == chunks.size();
-  ++next_chunk;
+  const bool last = next_to_close == chunks.size();
   // A point that is yet to be written completes the last chunk, in which it is itself if it fits.
   const bool gets_point = last && preview.assumed();
   const bool completed = chunk->completed() || gets_point;

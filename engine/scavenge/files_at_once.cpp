@@ -21,7 +21,7 @@ FilesAtOnce::FilesAtOnce(const RunContext& context)
       most_(threads_),
       hasher_(context.options.hash_in_background ? std::make_shared<Md5Thread>() : nullptr) {
   // With a throttle a chunk at a time is written, so that rests are short and come often.
-  if (hasher_ != nullptr && context.options.throttle_percent == 100) {
+  if (context.options.works_ahead()) {
     most_ = std::max(threads_, kFilesHashedTogether);
     finishing_ = kFilesFinished;
   }

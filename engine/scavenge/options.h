@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -40,6 +42,13 @@ struct ScavengeOptions {
   /// The point need not be in the log: for a preview, which ends before anything is changed, and
   /// for a point that lies behind the log's end, whose last chunk is then complete.
   bool assumed_point = false;
+
+  /// May chunks be read before they are needed, by threads beside the stepping one?
+  [[nodiscard]] bool works_ahead() const { return hash_in_background && throttle_percent == 100; }
+  /// Chunks that are read side by side; 1: by the stepping thread.
+  [[nodiscard]] std::size_t chunks_read_at_once() const {
+    return works_ahead() ? static_cast<std::size_t>(std::max(threads, 2)) : 1;
+  }
 };
 
 }  // namespace verger::scavenge
