@@ -194,9 +194,18 @@ std::size_t EventSpill::segments(std::size_t partition) const {
   return of.sealed.size() + (of.open.empty() ? 0 : 1);
 }
 
-Result<void> EventSpill::read(std::size_t partition, std::size_t segment,
+std::uint64_t EventSpill::bytes(std::size_t partition) const {
+  const auto& of = partitions_[partition];
+  std::uint64_t sum = of.open.size();
+  for (const auto& segment : of.sealed) {
+    sum += segment.size;
+  }
+  return sum;
+}
+
+Result<void> EventSpill::read(std::size_t partition, std::size_t segment, std::size_t kept,
                               std::vector<SpilledEvent>& into) const {
-  into.clear();
+  into.resize(kept);
   const auto& of = partitions_[partition];
   Bytes buffer;
   ByteView bytes = of.open;
@@ -211,7 +220,7 @@ Result<void> EventSpill::read(std::size_t partition, std::size_t segment,
   }
   SegmentReader in(bytes);
   while (!in.at_end()) {
-    auto event = read_event(in, into.empty() ? nullptr : &into.back());
+    auto event = read_event(in, into.size() == kept ? nullptr : &into.back());
     into.push_back(std::move(event));
   }
   if (in.failed()) {

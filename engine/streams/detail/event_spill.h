@@ -52,8 +52,11 @@ class EventSpill {
   /// Errors: kNoSpace (the temporary directory must keep DigestOptions::keep_free), kIo.
   Result<void> add(std::size_t partition, const SpilledEvent& event);
   [[nodiscard]] std::size_t segments(std::size_t partition) const;
+  /// Bytes of all its segments.
+  [[nodiscard]] std::uint64_t bytes(std::size_t partition) const;
   /// The events of one of its segments, in order; the earlier segment has the earlier events.
-  Result<void> read(std::size_t partition, std::size_t segment,
+  /// `into` keeps its first `kept` events.
+  Result<void> read(std::size_t partition, std::size_t segment, std::size_t kept,
                     std::vector<SpilledEvent>& into) const;
   /// Frees what is in memory of it; it is not read again.
   void drop(std::size_t partition);

@@ -12,7 +12,10 @@ constexpr std::size_t kAhead = 6;
 }  // namespace
 
 ReadableDigest::ReadableDigest(const DigestOptions& options, Ticks now, Locator locate)
-    : now_(now), locate_(std::move(locate)), spill_(options) {}
+    : now_(now),
+      locate_(std::move(locate)),
+      in_background_(options.hash_in_background),
+      spill_(options) {}
 
 Result<void> ReadableDigest::add(std::span<const DescribedEvent> events) {
   for (std::size_t n = 0; n < events.size(); ++n) {
@@ -24,102 +27,51 @@ Result<void> ReadableDigest::add(std::span<const DescribedEvent> events) {
   return {};
 }
 
+std::unique_ptr<PartitionSum> ReadableDigest::next_part() {
+  return next_ == EventSpill::kPartitions ? nullptr
+                                          : std::make_unique<PartitionSum>(spill_, next_++, now_);
+}
+
 Result<bool> ReadableDigest::settle() {
-  if (partition_ == EventSpill::kPartitions) {
-    return true;
+  if (part_ == nullptr) {
+    part_ = next_part();
   }
-  if (segment_ < spill_.segments(partition_)) {
-    VERGER_RETURN_IF_ERROR(spill_.read(partition_, segment_, events_));
-    for (const auto& event : events_) {
-      if (summing_) {
-        VERGER_RETURN_IF_ERROR(sum(event));
-      } else {
-        learn(event);
-      }
+  if (in_background_ && !beside_) {
+    beside_.emplace([](PartitionSum& part) { part.finish(); });
+  }
+  if (beside_ && beside_->size() == 0) {
+    if (auto part = next_part()) {
+      beside_->give(std::move(part));
     }
-    ++segment_;
-    return false;
   }
-  segment_ = 0;
-  if (summing_) {
-    spill_.drop(partition_);
-    streams_.clear();
-    ++partition_;
-  }
-  summing_ = !summing_;
-  return partition_ == EventSpill::kPartitions;
-}
-
-void ReadableDigest::learn(const SpilledEvent& event) {
-  auto& own = streams_[event.stream];
-  own.last = std::max(own.last, event.number);
-  if (event.originals.empty()) {
-    return;
-  }
-  auto& original = streams_[event.originals.front()];
-  if (event.number <= original.metadata_number) {
-    return;  // of repeated numbers the first one counts
-  }
-  original.metadata_number = event.number;
-  original.limits = event.limits;
-}
-
-bool ReadableDigest::visible(const SpilledEvent& event, const Stream& own) const {
-  if (own.last == kDeletedStream) {
-    return false;
-  }
-  if (!event.originals.empty()) {
-    for (const auto& original : event.originals) {
-      const auto found = streams_.find(original);
-      if (found != streams_.end() && found->second.last == kDeletedStream) {
-        return false;
-      }
+  if (part_ != nullptr) {
+    VERGER_TRY(const bool summed, part_->step());
+    if (summed) {
+      VERGER_RETURN_IF_ERROR(take(*part_));
+      part_.reset();
     }
-    return event.number == own.last;
   }
-  const auto& limits = own.limits;
-  if (limits.truncate_before == kDeletedStream.value() ||
-      event.number.value() < limits.truncate_before) {
-    return false;
+  if (beside_) {
+    if (const auto part = part_ == nullptr && next_ == EventSpill::kPartitions
+                              ? beside_->take()
+                              : beside_->take_done()) {
+      VERGER_RETURN_IF_ERROR(part->outcome());
+      VERGER_RETURN_IF_ERROR(take(*part));
+    }
   }
-  if (limits.max_count > 0 && event.number.value() <= own.last.value() - limits.max_count) {
-    return false;
-  }
-  return limits.max_age_seconds == 0 || limits.max_age_seconds > now_.value() / kTicksPerSecond ||
-         event.timestamp.value() >= now_.value() - limits.max_age_seconds * kTicksPerSecond;
+  return part_ == nullptr && next_ == EventSpill::kPartitions && (!beside_ || beside_->size() == 0);
 }
 
-Result<void> ReadableDigest::sum(const SpilledEvent& event) {
-  auto& own = streams_[event.stream];
-  if (!visible(event, own)) {
-    return {};
-  }
-  if (event.number <= own.last_added) {
+Result<void> ReadableDigest::take(const PartitionSum& part) {
+  sum_.add(part.sum());
+  for (const auto& event : part.repeated()) {
     VERGER_TRY(const auto position, locate_(event.position, event.number));
-    if (position != event.position) {
-      return {};
+    if (position == event.position) {
+      sum_.add(event.digest);
     }
-  } else {
-    own.last_added = event.number;
   }
-  std::uint64_t carry = 0;
-  for (std::size_t i = 0; i < sum_.size(); ++i) {
-    const auto word = load_le<std::uint64_t>(event.digest.data() + i * 8);
-    const auto partial = sum_[i] + carry;
-    carry = partial < carry ? 1 : 0;
-    sum_[i] = partial + word;
-    carry += sum_[i] < word ? 1 : 0;
-  }
-  ++count_;
+  spill_.drop(part.partition());
   return {};
-}
-
-Sha256Digest ReadableDigest::value() const {
-  Sha256Digest value;
-  for (std::size_t i = 0; i < sum_.size(); ++i) {
-    store_le(value.data() + i * 8, sum_[i]);
-  }
-  return value;
 }
 
 }  // namespace verger::streams::detail

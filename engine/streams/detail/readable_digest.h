@@ -1,14 +1,17 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
-#include <vector>
 
+#include "engine/base/background_stage.h"
 #include "engine/base/digest.h"
 #include "engine/streams/detail/described_event.h"
 #include "engine/streams/detail/event_spill.h"
+#include "engine/streams/detail/partition_sum.h"
 #include "engine/streams/event_store.h"
 
 namespace verger::streams::detail {
@@ -18,8 +21,9 @@ namespace verger::streams::detail {
 ///
 /// First add() every event, in the order of the log; then settle() until it is done. What decides
 /// whether an event is visible may come after it, so of each event a few bytes are kept, apart by
-/// streams (EventSpill); settling takes one part of the streams after the other. Memory is bounded
-/// for any number of streams and events (docs/decisions/0015-digests-in-one-pass.md).
+/// streams (EventSpill); settling takes one part of the streams after the other, or two side by
+/// side where a thread may work in the background. Memory is bounded for any number of streams and
+/// events (docs/decisions/0015-digests-in-one-pass.md).
 class ReadableDigest {
  public:
   /// Says where the readable event of a number lies, when numbers repeat in a stream; by the
@@ -32,38 +36,24 @@ class ReadableDigest {
   Result<void> add(std::span<const DescribedEvent> events);
   /// Does a piece of what is left; true: it is done. Errors: kIo, the locator's.
   Result<bool> settle();
-  std::uint64_t count() const { return count_; }
-  Sha256Digest value() const;
+  std::uint64_t count() const { return sum_.count(); }
+  Sha256Digest value() const { return sum_.value(); }
   [[nodiscard]] std::uint64_t bytes_on_disk() const { return spill_.bytes_on_disk(); }
 
  private:
-  struct Stream {
-    EventNumber last{-1};
-    EventNumber last_added{-1};
-    // From the newest metadata event.
-    EventNumber metadata_number{-1};
-    SpilledLimits limits;
-  };
-  struct KeyHash {
-    std::size_t operator()(const StreamKey& key) const {
-      return load_le<std::uint64_t>(key.data() + 8);
-    }
-  };
-  void learn(const SpilledEvent& event);
-  [[nodiscard]] bool visible(const SpilledEvent& event, const Stream& own) const;
-  Result<void> sum(const SpilledEvent& event);
+  /// The next part; nullptr: there is none.
+  std::unique_ptr<PartitionSum> next_part();
+  /// Adds a part whose events are summed, and frees them.
+  Result<void> take(const PartitionSum& part);
 
   Ticks now_;
   Locator locate_;
+  bool in_background_;
   EventSpill spill_;
-  // While settling: the part, whether its events are summed or only learnt about, and how far.
-  std::size_t partition_ = 0;
-  bool summing_ = false;
-  std::size_t segment_ = 0;
-  std::vector<SpilledEvent> events_;
-  std::unordered_map<StreamKey, Stream, KeyHash> streams_;
-  std::array<std::uint64_t, 4> sum_{};
-  std::uint64_t count_ = 0;
+  std::size_t next_ = 0;                ///< partition
+  std::unique_ptr<PartitionSum> part_;  ///< by the calling thread
+  DigestSum sum_;
+  std::optional<BackgroundStage<PartitionSum>> beside_;  ///< of other parts
 };
 
 }  // namespace verger::streams::detail
