@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -9,11 +8,11 @@
 #include "engine/log/chunk.h"
 #include "engine/log/chunk_checksum.h"
 #include "engine/scavenge/context.h"
+#include "engine/scavenge/detail/accumulated_batch.h"
+#include "engine/scavenge/detail/batch_writer.h"
 #include "engine/scavenge/detail/checksums_ahead.h"
 #include "engine/scavenge/detail/chunk_summary.h"
-#include "engine/scavenge/detail/pending_records.h"
 #include "engine/scavenge/detail/reading_ahead.h"
-#include "engine/scavenge/index_view.h"
 
 namespace verger::scavenge {
 
@@ -21,10 +20,11 @@ namespace verger::scavenge {
 /// notes what the streams and chunks are: limits, tombstones, collisions, time ranges, weights of
 /// replaced metadata. One transaction for each logical chunk.
 ///
-/// What records say is first summarised (detail::ChunkReader), then taken in the order of the log.
-/// Where threads may work ahead (ScavengeOptions::works_ahead) the following chunks are summarised
-/// meanwhile; what is taken, and in which order, is the same.
-/// Errors: kUnsupported (a metadata record or tombstone the server fails on, too), kCorruption.
+/// What records say is first summarised (detail::ChunkReader), then taken in the order of the log
+/// into a batch, and then stored (detail::BatchWriter). Where threads may work ahead
+/// (ScavengeOptions::works_ahead) the following chunks are summarised, and the next batch is
+/// filled, meanwhile; what is taken and stored, and in which order, is the same. Errors:
+/// kUnsupported (a metadata record or tombstone the server fails on, too), kCorruption.
 class Accumulator final : public StageTask {
  public:
   Accumulator(RunContext& context, std::optional<std::int32_t> done_chunk);
@@ -47,8 +47,8 @@ class Accumulator final : public StageTask {
   /// The next logical chunk; nullopt: none has to be read.
   Result<std::optional<Ahead::Opened>> open_next();
   /// Takes what some records of the first chunk say, and closes the chunk after the last of them.
-  /// False: it has still to be compared with its checksum, and there is something better to do than
-  /// waiting for that.
+  /// False: the batch is complete; or the chunk has still to be compared with its checksum, and
+  /// there is something better to do than waiting for that.
   Result<bool> take_part(detail::ChunkSummary& summary, bool may_wait);
   Result<void> take(const detail::ChunkSummary& summary);
   Result<void> close_chunk();
@@ -61,51 +61,26 @@ class Accumulator final : public StageTask {
   Result<void> check_tables();
   /// Of the first chunk.
   Result<void> finish_checksum();
-  void report_chunk(Monotonic before_commit);
-  /// Keeps the name for carry_out(), unless it was noted before.
+  /// What is filled is to be stored.
+  Result<void> finish_batch();
+  /// Keeps the name for that, unless it was noted before.
   void note(std::string_view stream, const detail::SeenNames::Key& key);
   void settle();
-  /// Does what was kept: all of it sorted by hash, which is several times as fast as in the order
-  /// of the log, or in that order when a stream collides for the first time.
-  Result<void> carry_out();
-  Result<void> carry_out_in_order();
-  /// What the record means for its metastream, and for the original stream.
-  Result<void> apply_to_metastream(detail::PendingRecord& record);
-  /// Limits of streams that are kept by hash are only added to `by_hash`, unless that is nullptr.
-  Result<void> apply_to_original(const detail::PendingRecord& record,
-                                 std::vector<ScavengeState::LimitsOfStream>* by_hash);
-  Result<void> report_collision(std::string_view stream);
-  /// What an earlier or later record in the metastream means for this one.
-  struct MetadataOrder {
-    bool in_order = true;
-    std::optional<LogPosition> replaced;
-  };
-  Result<MetadataOrder> order_of(const detail::PendingRecord& record,
-                                 const StreamHandle& metastream);
-  void add_weight(LogPosition position);
 
   RunContext& context_;
-  IndexView index_;
   std::int32_t chunk_;                               ///< logical, the first of those that are read
   std::int32_t next_;                                ///< logical, to be opened
   std::optional<detail::ChecksumsAhead> checksums_;  ///< where threads may work ahead
   bool needs_tables_ = false;  ///< records were read for which the index is asked
   Ahead ahead_;
-  bool in_chunk_ = false;  ///< its transaction is open
-  /// Of this chunk.
-  struct Counts {
-    std::uint64_t records = 0;
-    std::uint64_t originals = 0;
-    std::uint64_t metadatas = 0;
-    std::uint64_t tombstones = 0;
-  };
-  Counts counts_;
-  std::optional<TimeRange> range_;
-  std::uint64_t chunks_ = 0;
+  detail::ReadCounts counts_;       ///< of the first chunk
+  std::optional<TimeRange> range_;  ///< likewise
   bool point_reached_ = false;
-  std::vector<index::IndexEntry> infos_;
-  detail::PendingRecords pending_;
-  std::map<std::int32_t, double> weights_;  ///< added by this chunk's records
+  detail::AccumulatedBatch filling_;
+  bool complete_ = false;           ///< it is to be stored
+  detail::AccumulatedBatch given_;  ///< the one before, which is being stored
+  detail::BatchWriter writer_;
+  std::uint64_t chunks_ = 0;  ///< stored
 };
 
 }  // namespace verger::scavenge

@@ -25,6 +25,9 @@ struct ScavengeOptions {
   /// Removes tombstones, too. Unsafe where a node that still lacks one may come back.
   bool unsafe_ignore_hard_delete = false;
   StateOptions state;
+  /// Streams, and a quarter as many records about them, that accumulating stores together at most,
+  /// in the order of their hashes; fewer at the end of a chunk.
+  std::size_t accumulation_batch = std::size_t{1} << 19U;
   /// Streams per transaction of the calculation, as the server's.
   std::uint64_t calculation_batch = 32'768;
   /// Limits of streams that each thread remembers while it executes chunks.

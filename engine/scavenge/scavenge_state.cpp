@@ -163,8 +163,8 @@ void ScavengeState::roll_back() {
     return;
   }
   impl_->transaction.reset();
+  impl_->noted.clear();
   if (impl_->learnt) {
-    impl_->noted.clear();
     // When the file cannot be read now, the next statement says so; the run has failed anyway.
     static_cast<void>(impl_->load_collisions().has_value());
     impl_->learnt = false;
@@ -232,15 +232,8 @@ void ScavengeState::expect(const detail::SeenNames::Key& key) const { impl_->not
 void ScavengeState::forget_seen() { impl_->noted.clear(); }
 
 bool ScavengeState::seen_before(std::string_view name, const detail::SeenNames::Key& key) {
-  if (is_collision(name)) {
-    return true;
-  }
   // A metastream's name hardly comes again, and would take the place of one that does.
-  if (streams::is_metastream(name)) {
-    return false;
-  }
-  impl_->learnt = true;
-  return impl_->noted.insert(key);
+  return !streams::is_metastream(name) && impl_->noted.insert(key);
 }
 
 Result<std::optional<std::string>> ScavengeState::Impl::user_of(StreamHash stream_hash) {

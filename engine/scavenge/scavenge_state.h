@@ -86,7 +86,8 @@ class ScavengeState {
   /// Announces a name to seen_before(), some time before.
   void expect(const detail::SeenNames::Key& key) const;
   /// True when there is nothing to do for this name. Otherwise it counts as noted from now on: the
-  /// caller does it within the transaction.
+  /// caller does it before the transaction ends. Both of these may be called in one thread while
+  /// another one reads and stores.
   bool seen_before(std::string_view name, const detail::SeenNames::Key& key);
   /// Gives the memory of the names back: they are all new again.
   void forget_seen();

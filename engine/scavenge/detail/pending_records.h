@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -40,6 +42,10 @@ struct PendingRecord {
 /// enough of them to be worth sorting: some 60 MiB at most.
 class PendingRecords {
  public:
+  /// `most_names`: as many are enough, and a quarter as many records.
+  explicit PendingRecords(std::size_t most_names)
+      : most_names_(most_names), most_records_(std::max<std::size_t>(most_names / 4, 1)) {}
+
   /// A name that may be new. True when settle() is due.
   bool add_name(std::string_view name, const SeenNames::Key& key) {
     candidates_.push_back({store(name), key});
@@ -73,8 +79,8 @@ class PendingRecords {
     return names_.empty() && records_.empty() && candidates_.empty();
   }
   [[nodiscard]] bool full() const {
-    return text_.size() >= kMostText || names_.size() >= kMostNames ||
-           records_.size() >= kMostRecords;
+    return text_.size() >= kMostText || names_.size() >= most_names_ ||
+           records_.size() >= most_records_;
   }
   void clear() {
     text_.clear();
@@ -91,9 +97,6 @@ class PendingRecords {
 
  private:
   static constexpr std::size_t kMostText = std::size_t{24} << 20U;
-  static constexpr std::size_t kMostNames = std::size_t{1} << 19U;
-  static constexpr std::size_t kMostRecords = std::size_t{1} << 17U;
-
   static constexpr std::size_t kMostCandidates = 32;
 
   PendingName store(std::string_view name) {
@@ -108,6 +111,8 @@ class PendingRecords {
     SeenNames::Key key;
   };
 
+  std::size_t most_names_;
+  std::size_t most_records_;
   std::string text_;
   std::vector<Candidate> candidates_;  ///< their text is the last
   std::vector<PendingName> names_;

@@ -64,7 +64,7 @@ struct ScavengeState::Impl {
   detail::SeenNames noted;
   detail::NameSet collision_names;
   std::unordered_set<StreamHash> collision_hashes;
-  /// What roll_back() has to undo in the two sets above and in the cache.
+  /// roll_back() has to undo something in the two sets above.
   bool learnt = false;
 
   /// Hash and name; hash and limits; hash and discard points.

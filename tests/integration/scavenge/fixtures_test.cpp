@@ -76,6 +76,9 @@ TEST_P(ReachedPoint, DoesNotDependOnTheNumberOfThreads) {
     auto run = fixture.run();
     run.options.threads = threads;
     run.options.hash_in_background = threads > 1;  // and chunks are read ahead
+    if (threads == 4) {
+      run.options.accumulation_batch = 3;  // most chunks have several batches
+    }
     run.step_units = 50;
     const auto runner = scavenge::make_thread_runner(threads);
     run.runner = runner.get();

@@ -243,6 +243,7 @@ bool Workload::attempt(const streams::ScavengePoint& point, bool undisturbed) {
   options.unsafe_ignore_hard_delete = unsafe_;
   options.threads = 1 + static_cast<int>(random_.below(4));
   options.throttle_percent = options.threads == 1 && one_in(2) ? 40 : 100;
+  options.accumulation_batch = 1 + random_.below(16);
   options.calculation_batch = 1 + random_.below(8);
   options.state.page_size = 1024;
   options.state.names_cache = 2 + random_.below(16);

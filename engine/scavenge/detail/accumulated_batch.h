@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "engine/base/clock.h"
+#include "engine/scavenge/detail/pending_records.h"
+#include "engine/scavenge/types.h"
+
+namespace verger::scavenge::detail {
+
+/// What was read of a chunk, for the log of the run.
+struct ReadCounts {
+  std::uint64_t records = 0;
+  std::uint64_t originals = 0;
+  std::uint64_t metadatas = 0;
+  std::uint64_t tombstones = 0;
+};
+
+/// A stretch of the log that was accumulated and is not stored yet: at most to the end of a logical
+/// chunk.
+struct AccumulatedBatch {
+  struct EndedChunk {
+    std::int32_t number = 0;
+    std::optional<TimeRange> range;
+    ReadCounts counts;
+    Monotonic started{};
+  };
+
+  explicit AccumulatedBatch(std::size_t most_names) : pending(most_names) {}
+
+  PendingRecords pending;
+  std::optional<EndedChunk> ended;  ///< the last record of this chunk is among them
+
+  [[nodiscard]] bool empty() const { return pending.empty() && !ended; }
+  void clear() {
+    pending.clear();
+    ended.reset();
+  }
+};
+
+}  // namespace verger::scavenge::detail
