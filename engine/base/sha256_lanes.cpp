@@ -16,7 +16,7 @@ namespace {
 using detail::kWide;
 using detail::WideWords;
 
-constexpr std::size_t kBlockSize = 64;
+constexpr std::size_t kSha256Block = 64;
 constexpr std::size_t kStateWords = 8;
 /// With fewer messages one after the other is faster.
 constexpr std::size_t kFewestTogether = 4;
@@ -49,7 +49,7 @@ template <int kFirst, int kSecond, int kThird, bool kShifted = false>
 }
 
 /// What is left to be done of each lane: the states word by word, and the blocks that follow.
-struct Lanes {
+struct Sha256Lanes {
   std::array<std::array<std::uint32_t, kWide>, kStateWords> states;
   std::array<const std::byte*, kWide> data;
 };
@@ -96,13 +96,13 @@ template <std::size_t... kSteps>
   words = (words >> 24) | ((words >> 8) & 0xff00) | ((words << 8) & 0xff0000) | (words << 24);
 }
 
-[[gnu::always_inline]] inline void compress_lanes(Lanes& lanes, std::size_t blocks) {
+[[gnu::always_inline]] inline void compress_lanes(Sha256Lanes& lanes, std::size_t blocks) {
   WideWords state[kStateWords];
   std::memcpy(&state, lanes.states.data(), sizeof state);
   for (std::size_t block = 0; block < blocks; ++block) {
     WideWords words[16];
-    detail::load_words(lanes.data.data(), kBlockSize * block, words);
-    detail::load_words(lanes.data.data(), kBlockSize * block + kBlockSize / 2, words + 8);
+    detail::load_words(lanes.data.data(), kSha256Block * block, words);
+    detail::load_words(lanes.data.data(), kSha256Block * block + kSha256Block / 2, words + 8);
     for (auto& word : words) {
       swap_bytes(word);
     }
@@ -116,13 +116,13 @@ template <std::size_t... kSteps>
   std::memcpy(lanes.states.data(), &state, sizeof state);
 }
 
-using Compress = void (*)(Lanes&, std::size_t blocks);
+using CompressSha256 = void (*)(Sha256Lanes&, std::size_t blocks);
 
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] void compress_avx2(Lanes& lanes, std::size_t blocks) {
+[[gnu::target("avx2")]] void compress_avx2(Sha256Lanes& lanes, std::size_t blocks) {
   compress_lanes(lanes, blocks);
 }
-[[gnu::target("avx2,avx512f,avx512vl,avx512bw")]] void compress_avx512(Lanes& lanes,
+[[gnu::target("avx2,avx512f,avx512vl,avx512bw")]] void compress_avx512(Sha256Lanes& lanes,
                                                                        std::size_t blocks) {
   compress_lanes(lanes, blocks);
 }
@@ -130,7 +130,7 @@ using Compress = void (*)(Lanes&, std::size_t blocks);
 
 /// nullptr: OpenSSL is as fast, with one message after the other; also where a processor has
 /// instructions for SHA-256 and no registers for sixteen messages.
-Compress best_compress() {
+CompressSha256 best_sha256() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512bw")) {
@@ -148,15 +148,15 @@ class LaneMessage {
  public:
   void begin(ByteView message, Sha256Digest& digest) {
     digest_ = &digest;
-    left_ = message.size() / kBlockSize;
+    left_ = message.size() / kSha256Block;
     data_ = message.data();
-    const auto rest = message.subspan(left_ * kBlockSize);
-    end_blocks_ = rest.size() + 9 <= kBlockSize ? 1 : 2;
+    const auto rest = message.subspan(left_ * kSha256Block);
+    end_blocks_ = rest.size() + 9 <= kSha256Block ? 1 : 2;
     end_.fill(std::byte{0});
     std::ranges::copy(rest, end_.begin());
     end_[rest.size()] = std::byte{0x80};
     const auto bits = std::byteswap(std::uint64_t{message.size()} * 8);
-    store_le(end_.data() + end_blocks_ * kBlockSize - sizeof bits, bits);
+    store_le(end_.data() + end_blocks_ * kSha256Block - sizeof bits, bits);
     if (left_ == 0) {
       begin_end();
     }
@@ -168,13 +168,13 @@ class LaneMessage {
   /// True: that was the message.
   bool advance(std::size_t blocks) {
     left_ -= blocks;
-    data_ += blocks * kBlockSize;
+    data_ += blocks * kSha256Block;
     if (left_ == 0 && end_blocks_ > 0) {
       begin_end();
     }
     return left_ == 0;
   }
-  void end(const Lanes& lanes, std::size_t lane) {
+  void end(const Sha256Lanes& lanes, std::size_t lane) {
     for (std::size_t word = 0; word < kStateWords; ++word) {
       store_le(digest_->data() + word * sizeof(std::uint32_t),
                std::byteswap(lanes.states[word][lane]));
@@ -192,12 +192,12 @@ class LaneMessage {
   const std::byte* data_ = nullptr;
   std::size_t left_ = 0;
   std::size_t end_blocks_ = 0;  ///< not begun
-  std::array<std::byte, 2 * kBlockSize> end_;
+  std::array<std::byte, 2 * kSha256Block> end_;
 };
 
-void hash_in_lanes(Compress compress, std::span<const ByteView> messages,
+void hash_in_lanes(CompressSha256 compress, std::span<const ByteView> messages,
                    std::span<Sha256Digest> digests) {
-  Lanes lanes;
+  Sha256Lanes lanes;
   std::array<LaneMessage, kWide> under_way;
   std::size_t next = 0;
   for (;;) {
@@ -237,9 +237,9 @@ void hash_in_lanes(Compress compress, std::span<const ByteView> messages,
 
 void sha256_of_each(std::span<const ByteView> messages, std::span<Sha256Digest> digests) {
   VERGER_ASSERT(messages.size() == digests.size());
-  static const Compress kCompress = best_compress();
-  if (kCompress != nullptr && messages.size() >= kFewestTogether) {
-    hash_in_lanes(kCompress, messages, digests);
+  static const CompressSha256 kBest = best_sha256();
+  if (kBest != nullptr && messages.size() >= kFewestTogether) {
+    hash_in_lanes(kBest, messages, digests);
     return;
   }
   for (std::size_t n = 0; n < messages.size(); ++n) {

@@ -9,7 +9,7 @@ namespace verger::scavenge {
 namespace {
 
 /// What the summaries of all chunks together hold, apart from what each thread is reading.
-constexpr std::size_t kMostSummaries = std::size_t{24} << 20U;
+constexpr std::size_t kMostSummaries = std::size_t{16} << 20U;
 /// Chunks that are read, or have been read and wait to be taken: as many as are compared with their
 /// checksums together, for which the first one may have to wait.
 constexpr std::size_t kMostChunksAhead = FileVerification::kMostFiles;
