@@ -1,7 +1,6 @@
 #include "engine/scavenge/estimate.h"
 
 #include <algorithm>
-#include <mutex>
 #include <ranges>
 #include <span>
 
@@ -163,8 +162,6 @@ Result<void> EstimateJob::State::take(const detail::CountedRecords& counted, Est
   row.kept += counted.kept;
   bytes_done += counted.kept.bytes;
   const auto& removed = counted.removed;
-  log::Prepare prepare;
-  StreamLimits limits;
   for (std::size_t n = 0; n < removed.size(); ++n) {
     if (n + 3 * kAhead < removed.size()) {
       top.expect_place(removed[n + 3 * kAhead].name_hash);
@@ -174,15 +171,13 @@ Result<void> EstimateJob::State::take(const detail::CountedRecords& counted, Est
     const auto& record = removed[n];
     const Volume volume{1, record.bytes};
     bytes_done += volume.bytes;
-    prepare.stream = counted.name_of(record);
-    prepare.flags = record.flags;
-    prepare.expected_version = record.expected_version;
-    limits.tombstoned = record.tombstoned;
-    limits.discard = record.by_number ? DiscardPoint(kDeletedStream.value()) : DiscardPoint();
-    auto& stream = top.at(prepare.stream, record.name_hash);
-    // Its facts may be in the state, which those who count use, too.
-    const auto lock = stream.facts ? std::unique_lock<std::mutex>() : shared->lock();
-    VERGER_TRY(const auto rule, rules.of(prepare, record.metastream, limits, stream.facts));
+    auto& stream = top.at(counted.name_of(record), record.name_hash);
+    if (!record.rule && stream.facts == nullptr) {
+      const auto lock = shared->lock();  // those who count use the state, too
+      VERGER_TRY(const auto facts, rules.facts_of(stream.name));
+      stream.facts = std::make_unique<const RemovalFacts>(facts);
+    }
+    const auto rule = record.rule ? *record.rule : removal_rule(record.number, *stream.facts);
     estimate.by_rule[static_cast<std::size_t>(rule)] += volume;
     row.removed += volume;
     stream.removed += volume;

@@ -154,8 +154,9 @@ Result<Explanation> Explainer::State::explain(const log::Prepare& prepare, Event
   if (keeps_prepare(prepare, stream->metastream, stream->limits, rules)) {
     result.kept_by = stay_rule(prepare, *stream, rules);
   } else {
+    const auto rule = removal_rule(prepare, stream->metastream, stream->limits);
     result.removed_by =
-        removal_rule(prepare, stream->metastream, stream->limits, stream->original, stream->last);
+        rule ? *rule : removal_rule(prepare.event_number(), {stream->original, stream->last});
     result.stays = !result.chunk_executed;
   }
   detail::put_into_words(preview, *stream, result);

@@ -40,6 +40,7 @@ void LimitsTable::put(StreamHash hash, const StreamLimits& limits) {
   slot.hash = hash.value();
   slot.discard = limits.discard.first_kept();
   slot.metastream = limits.metastream;
+  slot.discarded_by = limits.discarded_by;
   slot.rest = kPlain;
   // Up to the discard point everything goes anyway.
   if (limits.tombstoned || (limits.max_age_seconds && limits.maybe > limits.discard)) {
@@ -52,9 +53,10 @@ bool LimitsTable::find(StreamHash hash, bool metastream, StreamLimits& limits) c
   for (auto at = slot_of(hash); slots_[at].rest != kFree; at = (at + 1) & (slots_.size() - 1)) {
     const auto& slot = slots_[at];
     if (slot.hash == hash.value() && slot.metastream == metastream) {
-      limits = slot.rest == kPlain
-                   ? StreamLimits{.metastream = metastream, .discard = DiscardPoint(slot.discard)}
-                   : rest_[slot.rest];
+      limits = slot.rest == kPlain ? StreamLimits{.metastream = metastream,
+                                                  .discard = DiscardPoint(slot.discard),
+                                                  .discarded_by = slot.discarded_by}
+                                   : rest_[slot.rest];
       return true;
     }
   }

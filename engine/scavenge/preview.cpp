@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/base/free_memory.h"
 #include "engine/base/sqlite_copy.h"
 
 namespace verger::scavenge {
@@ -129,6 +130,7 @@ Result<StepOutcome> Preview::step(Budget budget) {
   }
   point_ = job_->point();
   job_.reset();
+  return_free_memory();  // of the state that it had open, for what follows
   VERGER_RETURN_IF_ERROR(open_state());
   if (last_stage_ == Stage::kAccumulating) {
     VERGER_RETURN_IF_ERROR(widen_last_range());

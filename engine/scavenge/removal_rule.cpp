@@ -26,9 +26,8 @@ std::string_view to_string(RemovalRule rule) {
   return "unknown";
 }
 
-RemovalRule removal_rule(const log::Prepare& prepare, bool is_metastream,
-                         const StreamLimits& limits, const std::optional<OriginalData>& original,
-                         EventNumber last) {
+std::optional<RemovalRule> removal_rule(const log::Prepare& prepare, bool is_metastream,
+                                        const StreamLimits& limits) {
   if (limits.tombstoned) {
     return is_metastream                                    ? RemovalRule::kDeletedMetadata
            : prepare.has(log::prepare_flags::kStreamDelete) ? RemovalRule::kTombstone
@@ -37,10 +36,12 @@ RemovalRule removal_rule(const log::Prepare& prepare, bool is_metastream,
   if (is_metastream) {
     return RemovalRule::kReplacedMetadata;
   }
-  const auto number = prepare.event_number();
-  if (!limits.discard.discards(number)) {
-    return RemovalRule::kMaxAge;
-  }
+  return limits.discard.discards(prepare.event_number()) ? limits.discarded_by
+                                                         : RemovalRule::kMaxAge;
+}
+
+RemovalRule removal_rule(EventNumber number, const RemovalFacts& facts) {
+  const auto& original = facts.original;
   if (!original) {
     return RemovalRule::kEarlierScavenge;
   }
@@ -48,7 +49,7 @@ RemovalRule removal_rule(const log::Prepare& prepare, bool is_metastream,
     return *original->truncate_before == kDeletedStream.value() ? RemovalRule::kSoftDeleted
                                                                 : RemovalRule::kTruncateBefore;
   }
-  if (discarded_by_number(*original, number, last)) {
+  if (discarded_by_number(*original, number, facts.last)) {
     return RemovalRule::kMaxCount;
   }
   return original->max_age_seconds ? RemovalRule::kMaxAge : RemovalRule::kEarlierScavenge;
@@ -58,30 +59,20 @@ RemovalRules::RemovalRules(ScavengeState& state, const index::Index& index,
                            const log::TransactionLog& log, LogPosition point)
     : state_(state), index_(index, log, point) {}
 
-Result<RemovalRule> RemovalRules::of(const log::Prepare& prepare, bool is_metastream,
-                                     const StreamLimits& limits,
-                                     std::optional<RemovalFacts>& facts) {
-  if (is_metastream || limits.tombstoned) {
-    return removal_rule(prepare, is_metastream, limits, std::nullopt, kNoStream);
-  }
-  if (!facts) {
-    const auto handle = state_.handle_of(prepare.stream);
-    RemovalFacts found;
-    VERGER_TRY(found.original, state_.original_data(handle));
-    if (found.original && found.original->max_count) {
-      // With a single limit it is clear what discards; the look into the index would cost more
-      // than the rest.
-      found.last = kDeletedStream;
-      if (found.original->truncate_before || found.original->max_age_seconds) {
-        const auto name_of = [&prepare]() -> Result<std::string> {
-          return std::string(prepare.stream);
-        };
-        VERGER_TRY(found.last, index_.last_number(handle, name_of));
-      }
+Result<RemovalFacts> RemovalRules::facts_of(std::string_view stream) {
+  const auto handle = state_.handle_of(stream);
+  RemovalFacts facts;
+  VERGER_TRY(facts.original, state_.original_data(handle));
+  if (facts.original && facts.original->max_count) {
+    // With a single limit it is clear what discards; the look into the index would cost more than
+    // the rest.
+    facts.last = kDeletedStream;
+    if (facts.original->truncate_before || facts.original->max_age_seconds) {
+      const auto name_of = [stream]() -> Result<std::string> { return std::string(stream); };
+      VERGER_TRY(facts.last, index_.last_number(handle, name_of));
     }
-    facts = found;
   }
-  return removal_rule(prepare, is_metastream, limits, facts->original, facts->last);
+  return facts;
 }
 
 }  // namespace verger::scavenge

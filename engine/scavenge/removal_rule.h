@@ -12,43 +12,29 @@
 
 namespace verger::scavenge {
 
-/// Why a record goes, as people know the rules.
-enum class RemovalRule : std::uint8_t {
-  kDeletedStream,     ///< the stream has a tombstone
-  kTombstone,         ///< the tombstone itself (unsafe-ignore-hard-delete)
-  kDeletedMetadata,   ///< metadata of a deleted stream
-  kSoftDeleted,       ///< $tb is the greatest number
-  kTruncateBefore,    ///< $tb
-  kMaxCount,          ///< $maxCount
-  kMaxAge,            ///< $maxAge
-  kReplacedMetadata,  ///< there is newer metadata
-  kEarlierScavenge,   ///< before a point that an earlier scavenge, or a gap in the index, has set
-};
-inline constexpr std::size_t kRemovalRuleCount = 9;
-
 /// For example "max-count".
 std::string_view to_string(RemovalRule rule);
 
-/// Names the rule by which keeps_prepare() said no. `original` is the row of the record's stream,
-/// `last` its last event number before the point (only looked up with $maxCount).
-RemovalRule removal_rule(const log::Prepare& prepare, bool is_metastream,
-                         const StreamLimits& limits, const std::optional<OriginalData>& original,
-                         EventNumber last);
+/// Names the rule by which keeps_prepare() said no, as far as the limits of the record's stream say
+/// it. nullopt: the record lies before the discard point, which different rules may have set.
+std::optional<RemovalRule> removal_rule(const log::Prepare& prepare, bool is_metastream,
+                                        const StreamLimits& limits);
 
-/// What removal_rule() has to know of a stream beside its limits.
+/// What the rule depends on then.
 struct RemovalFacts {
-  std::optional<OriginalData> original;
-  EventNumber last = kNoStream;
+  std::optional<OriginalData> original;  ///< the row of the stream
+  EventNumber last = kNoStream;          ///< before the point; only looked up with $maxCount
 };
 
-/// The same, looking up what it needs.
+/// Names the rule for a record before the discard point of its original stream.
+RemovalRule removal_rule(EventNumber number, const RemovalFacts& facts);
+
+/// Looks facts up.
 class RemovalRules {
  public:
   RemovalRules(ScavengeState& state, const index::Index& index, const log::TransactionLog& log,
                LogPosition point);
-  /// `facts` are the stream's: looked up where they are missing and needed.
-  Result<RemovalRule> of(const log::Prepare& prepare, bool is_metastream,
-                         const StreamLimits& limits, std::optional<RemovalFacts>& facts);
+  Result<RemovalFacts> facts_of(std::string_view stream);
 
  private:
   ScavengeState& state_;

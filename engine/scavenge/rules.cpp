@@ -32,6 +32,23 @@ bool discarded_by_number(const OriginalData& stream, EventNumber number, EventNu
   return stream.max_count && number.value() <= last.value() - *stream.max_count;
 }
 
+std::optional<RemovalRule> rule_of_discard(const OriginalData& stream) {
+  const auto first_kept = stream.discard.first_kept();
+  if (stream.truncate_before) {
+    if (first_kept > *stream.truncate_before) {
+      return std::nullopt;
+    }
+    return *stream.truncate_before == kDeletedStream.value() ? RemovalRule::kSoftDeleted
+                                                             : RemovalRule::kTruncateBefore;
+  }
+  if (stream.max_count) {
+    const bool is_all = !stream.max_age_seconds &&
+                        discarded_by_number(stream, EventNumber(first_kept - 1), kDeletedStream);
+    return is_all ? std::optional(RemovalRule::kMaxCount) : std::nullopt;
+  }
+  return stream.max_age_seconds ? RemovalRule::kMaxAge : RemovalRule::kEarlierScavenge;
+}
+
 EventDecision decide_by_age(const std::optional<TimeRange>& range, Ticks cutoff) {
   if (!range) {
     return EventDecision::kAlreadyDiscarded;  // the chunk was emptied, the index still points there

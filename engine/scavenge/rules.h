@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -41,6 +42,20 @@ enum class StreamStatus : std::uint8_t {
   kSpent = 3,     ///< not visited, deleted by the cleaner
 };
 
+/// Why a record goes, as people know the rules.
+enum class RemovalRule : std::uint8_t {
+  kDeletedStream,     ///< the stream has a tombstone
+  kTombstone,         ///< the tombstone itself (unsafe-ignore-hard-delete)
+  kDeletedMetadata,   ///< metadata of a deleted stream
+  kSoftDeleted,       ///< $tb is the greatest number
+  kTruncateBefore,    ///< $tb
+  kMaxCount,          ///< $maxCount
+  kMaxAge,            ///< $maxAge
+  kReplacedMetadata,  ///< there is newer metadata
+  kEarlierScavenge,   ///< before a point that an earlier scavenge, or a gap in the index, has set
+};
+inline constexpr std::size_t kRemovalRuleCount = 9;
+
 /// What is known of an original stream.
 struct OriginalData {
   bool tombstoned = false;
@@ -60,6 +75,9 @@ struct StreamLimits {
   DiscardPoint discard = {};
   DiscardPoint maybe = {};
   std::optional<std::int64_t> max_age_seconds = {};
+  /// By which all numbers before the discard point go; nullopt: that may differ, or was not looked
+  /// up. Decides nothing.
+  std::optional<RemovalRule> discarded_by = {};
   friend bool operator==(const StreamLimits&, const StreamLimits&) = default;
 };
 
@@ -81,6 +99,10 @@ StreamStatus status_after_calculation(const OriginalData& stream, EventNumber la
 
 /// Does the limits' number arithmetic discard `number`? ($tb and $maxCount.)
 bool discarded_by_number(const OriginalData& stream, EventNumber number, EventNumber last);
+
+/// The rule by which all numbers before the stream's discard point go; nullopt: it depends on the
+/// number, or on the last one. A single limit is the one that discards.
+std::optional<RemovalRule> rule_of_discard(const OriginalData& stream);
 
 /// The age rule for an event in a chunk with this range (nullopt: no prepare was seen there).
 EventDecision decide_by_age(const std::optional<TimeRange>& range, Ticks cutoff);

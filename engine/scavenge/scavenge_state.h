@@ -160,8 +160,8 @@ class ScavengeState {
   Result<std::optional<StreamLimits>> original_limits(StreamHash hash);
   Result<std::optional<StreamLimits>> metastream_limits(StreamHash hash);
 
-  /// Calls `visit` with the limits kept by hash that discard something, up to `most` of them. False
-  /// when there are more.
+  /// Calls `visit` with the limits kept by hash that discard something, up to `most` of them, and
+  /// with the rule of the discard point. False when there are more.
   Result<bool> visit_limits(
       std::size_t most, const std::function<Result<void>(StreamHash, const StreamLimits&)>& visit);
 

@@ -263,8 +263,9 @@ Result<std::optional<StreamLimits>> ScavengeState::limits_by_hash(StreamHash has
 Result<bool> ScavengeState::visit_limits(
     std::size_t most, const std::function<Result<void>(StreamHash, const StreamLimits&)>& visit) {
   VERGER_TRY(auto originals,
-             impl_->prepare("SELECT key, isTombstoned, maxAge, discardPoint, maybeDiscardPoint "
-                            "FROM OriginalStreamDatas WHERE isTombstoned <> 0 OR discardPoint > 0 "
+             impl_->prepare("SELECT key, isTombstoned, maxAge, discardPoint, maybeDiscardPoint, "
+                            "maxCount, truncateBefore FROM OriginalStreamDatas WHERE isTombstoned "
+                            "<> 0 OR discardPoint > 0 "
                             "OR maybeDiscardPoint > 0"));
   VERGER_TRY(auto metastreams, impl_->prepare("SELECT key, isTombstoned, discardPoint FROM "
                                               "MetastreamDatas WHERE isTombstoned <> 0 OR "
@@ -280,9 +281,17 @@ Result<bool> ScavengeState::visit_limits(
       if (++found > most) {
         return false;
       }
-      VERGER_RETURN_IF_ERROR(
-          visit(StreamHash(static_cast<std::uint64_t>(rows->column_int(0))),
-                metastream ? metastream_limits_in(*rows, 1) : original_limits_in(*rows, 1)));
+      const StreamHash hash(static_cast<std::uint64_t>(rows->column_int(0)));
+      if (metastream) {
+        VERGER_RETURN_IF_ERROR(visit(hash, metastream_limits_in(*rows, 1)));
+        continue;
+      }
+      auto limits = original_limits_in(*rows, 1);
+      limits.discarded_by = rule_of_discard({.max_age_seconds = limits.max_age_seconds,
+                                             .max_count = optional_int(*rows, 5),
+                                             .truncate_before = optional_int(*rows, 6),
+                                             .discard = limits.discard});
+      VERGER_RETURN_IF_ERROR(visit(hash, limits));
     }
   }
   return true;

@@ -77,14 +77,11 @@ Result<void> ChunkCounter::take(const log::LogRecord& record, const LimitsReader
     return {};
   }
   counted.removed.push_back({.name_hash = TopStreams::hash_of(prepare->stream),
-                             .expected_version = prepare->expected_version,
+                             .number = prepare->event_number(),
                              .name_offset = static_cast<std::uint32_t>(counted.text.size()),
                              .name_size = static_cast<std::uint32_t>(prepare->stream.size()),
                              .bytes = static_cast<std::uint32_t>(record.framed.size()),
-                             .flags = prepare->flags,
-                             .metastream = key.metastream,
-                             .tombstoned = limits->tombstoned,
-                             .by_number = limits->discard.discards(prepare->event_number())});
+                             .rule = removal_rule(*prepare, key.metastream, *limits)});
   counted.text += prepare->stream;
   return {};
 }

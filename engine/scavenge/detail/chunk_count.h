@@ -18,17 +18,14 @@ namespace verger::scavenge::detail {
 /// What an estimate wants to know of some records of a chunk that follow each other: compact, so
 /// that chunks can be counted side by side.
 struct CountedRecords {
-  /// A record that goes, with what names the rule of it.
+  /// A record that goes.
   struct Removed {
     std::uint64_t name_hash = 0;  ///< as of TopStreams
-    std::int64_t expected_version = 0;
+    EventNumber number;
     std::uint32_t name_offset = 0;
     std::uint32_t name_size = 0;
     std::uint32_t bytes = 0;
-    std::uint16_t flags = 0;
-    bool metastream = false;
-    bool tombstoned = false;  ///< its stream
-    bool by_number = false;   ///< it lies before the discard point
+    std::optional<RemovalRule> rule;  ///< nullopt: RemovalFacts say it
   };
 
   Volume kept;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/base/wide_memory.h"
@@ -34,7 +35,9 @@ class LimitsTable {
     std::int64_t discard = 0;
     std::uint32_t rest = kFree;  ///< kPlain: nothing but the discard point; or its place in rest_
     bool metastream = false;
+    std::optional<RemovalRule> discarded_by;
   };
+  static_assert(sizeof(Slot) == 24);
 
   explicit LimitsTable(std::size_t streams);
   [[nodiscard]] std::size_t slot_of(StreamHash hash) const;

@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,12 +21,14 @@ namespace verger::scavenge::detail {
 /// dropped. The table grows with the streams: few of them stay in the processor's cache.
 class TopStreams {
  public:
-  struct Stream {
+  /// One line of the processor's cache.
+  struct alignas(64) Stream {
     std::string name;
     std::size_t hash = 0;
-    std::optional<RemovalFacts> facts;
-    Volume removed;  ///< last: what is between is fetched with either end
+    Volume removed;
+    std::unique_ptr<const RemovalFacts> facts;  ///< of few streams
   };
+  static_assert(sizeof(Stream) == 64);
 
   static std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>{}(name); }
 
@@ -34,10 +37,7 @@ class TopStreams {
   void expect_place(std::size_t hash) const { __builtin_prefetch(slots_.data() + place_of(hash)); }
   void expect_stream(std::size_t hash) const {
     if (const auto number = slots_[place_of(hash)]; number != 0) {
-      const auto& stream = streams_[number - 1];
-      __builtin_prefetch(&stream, 1);
-      __builtin_prefetch(&stream.facts);
-      __builtin_prefetch(&stream.removed, 1);
+      __builtin_prefetch(&streams_[number - 1], 1);
     }
   }
   void expect_name(std::size_t hash) const {
@@ -54,7 +54,7 @@ class TopStreams {
       if (streams_.size() == kMost) {
         drop_lesser_half();
       }
-      streams_.push_back({.name = std::string(name), .hash = hash, .facts = {}, .removed = {}});
+      streams_.push_back({.name = std::string(name), .hash = hash, .removed = {}, .facts = {}});
       if (streams_.size() * 2 > slots_.size()) {
         fill_slots();
       } else {
@@ -68,18 +68,21 @@ class TopStreams {
   [[nodiscard]] bool exact() const { return exact_; }
   [[nodiscard]] std::uint64_t streams() const { return streams_.size() + dropped_; }
   [[nodiscard]] std::vector<StreamEstimate> largest(std::size_t count) const {
-    std::vector<StreamEstimate> all;
+    std::vector<const Stream*> all;
     all.reserve(streams_.size());
     for (const auto& stream : streams_) {
-      all.push_back({stream.name, stream.removed});
+      all.push_back(&stream);
     }
     const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size()));
-    std::partial_sort(all.begin(), end, all.end(), [](const auto& a, const auto& b) {
-      return a.removed.bytes != b.removed.bytes ? a.removed.bytes > b.removed.bytes
-                                                : a.stream < b.stream;
+    std::partial_sort(all.begin(), end, all.end(), [](const Stream* a, const Stream* b) {
+      return a->removed.bytes != b->removed.bytes ? a->removed.bytes > b->removed.bytes
+                                                  : a->name < b->name;
     });
-    all.erase(end, all.end());
-    return all;
+    std::vector<StreamEstimate> largest;
+    for (const auto* stream : std::span(all.begin(), end)) {
+      largest.push_back({stream->name, stream->removed});
+    }
+    return largest;
   }
 
  private:
