@@ -127,6 +127,11 @@ Result<void> ScavengeState::Impl::prepare_statements() {
       "SELECT key, isTombstoned, maxAge, maxCount, truncateBefore, discardPoint, "
       "maybeDiscardPoint FROM {} WHERE status = 1 AND key > ?1 ORDER BY key LIMIT ?2";
   VERGER_RETURN_IF_ERROR(prepare_keyed(get_active, kOriginal, kActive));
+  // Where most streams are active, a look at the table for each entry of the index costs more.
+  VERGER_TRY(scan_originals, prepare("SELECT key, isTombstoned, maxAge, maxCount, truncateBefore, "
+                                     "discardPoint, maybeDiscardPoint, status FROM "
+                                     "OriginalStreamDatas NOT INDEXED WHERE key >= ?1 ORDER BY "
+                                     "key LIMIT ?2"));
   VERGER_TRY(put_range, prepare("INSERT INTO ChunkTimeStampRanges (key, min, max) VALUES (?1, ?2, "
                                 "?3) ON CONFLICT (key) DO UPDATE SET min = excluded.min, max = "
                                 "excluded.max"));

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "engine/base/assert.h"
 #include "engine/scavenge/detail/state_impl.h"
 #include "engine/scavenge/scavenge_state.h"
@@ -33,6 +35,18 @@ StreamLimits metastream_limits_in(const sqlite::Statement& row, int first) {
           .discard = DiscardPoint(row.column_int(first + 1)),
           .maybe = {},
           .max_age_seconds = {}};
+}
+
+/// Columns from 1 on: isTombstoned, maxAge, maxCount, truncateBefore, discardPoint,
+/// maybeDiscardPoint.
+OriginalData active_data_in(const sqlite::Statement& row) {
+  return {.tombstoned = row.column_int(1) != 0,
+          .max_age_seconds = optional_int(row, 2),
+          .max_count = optional_int(row, 3),
+          .truncate_before = optional_int(row, 4),
+          .discard = DiscardPoint(row.column_int(5)),
+          .maybe = DiscardPoint(row.column_int(6)),
+          .status = StreamStatus::kActive};
 }
 
 Result<std::optional<StreamLimits>> find(sqlite::Statement& get, bool metastream) {
@@ -120,47 +134,72 @@ Result<void> ScavengeState::add_weight(std::int32_t chunk, double weight) {
 Result<std::vector<OriginalRow>> ScavengeState::active_streams(const StreamHandle* from,
                                                                std::size_t limit) {
   std::vector<OriginalRow> rows;
-  const auto collect = [&](sqlite::Statement& get, bool by_name) -> Result<void> {
+  rows.reserve(limit);
+  const auto wanted = static_cast<std::int64_t>(limit);
+  constexpr auto kSmallest = std::numeric_limits<std::int64_t>::min();
+  std::optional<std::int64_t> above;  // the greatest key that was looked at
+  if (from == nullptr || from->by_name()) {
+    auto& get = *impl_->get_active.by_name;
+    get.bind(1, std::string_view(from == nullptr ? "" : from->name)).bind(2, wanted);
     while (rows.size() < limit) {
       VERGER_TRY(const bool more, get.step());
       if (!more) {
         break;
       }
-      OriginalRow& row = rows.emplace_back();
-      if (by_name) {
-        row.handle.name = get.column_text(0);
-        row.handle.hash = impl_->hash(row.handle.name);
-      } else {
-        row.handle.hash = StreamHash(static_cast<std::uint64_t>(get.column_int(0)));
-      }
-      row.data.tombstoned = get.column_int(1) != 0;
-      row.data.max_age_seconds = optional_int(get, 2);
-      row.data.max_count = optional_int(get, 3);
-      row.data.truncate_before = optional_int(get, 4);
-      row.data.discard = DiscardPoint(get.column_int(5));
-      row.data.maybe = DiscardPoint(get.column_int(6));
-      row.data.status = StreamStatus::kActive;
+      auto& row = rows.emplace_back();
+      row.handle.name = get.column_text(0);
+      row.handle.hash = impl_->hash(row.handle.name);
+      row.data = active_data_in(get);
     }
     get.reset();
-    return {};
-  };
-  const auto wanted = static_cast<std::int64_t>(limit);
-  if (from == nullptr || from->by_name()) {
-    auto& get = *impl_->get_active.by_name;
-    get.bind(1, std::string_view(from == nullptr ? "" : from->name)).bind(2, wanted);
-    VERGER_RETURN_IF_ERROR(collect(get, true));
+  } else {
+    above = static_cast<std::int64_t>(from->hash.value());
+  }
+  if (!impl_->few_are_active && above < std::numeric_limits<std::int64_t>::max()) {
+    // Up to as many others may lie among them; the rest is then found by the index.
+    auto budget = 2 * (wanted - static_cast<std::int64_t>(rows.size()));
+    auto& scan = *impl_->scan_originals;
+    scan.bind(1, above ? *above + 1 : kSmallest).bind(2, budget);
+    bool more = true;
+    while (rows.size() < limit && budget > 0) {
+      VERGER_TRY(more, scan.step());
+      if (!more) {
+        break;
+      }
+      --budget;
+      above = scan.column_int(0);
+      if (scan.column_int(7) == static_cast<std::int64_t>(StreamStatus::kActive)) {
+        auto& row = rows.emplace_back();
+        row.handle.hash = StreamHash(static_cast<std::uint64_t>(*above));
+        row.data = active_data_in(scan);
+      }
+    }
+    scan.reset();
+    if (!more) {
+      return rows;
+    }
+    impl_->few_are_active = rows.size() < limit;
   }
   if (rows.size() < limit) {
     // The smallest hash of all could not be found by "greater than": it is queried by a double
     // below it, which SQLite compares exactly.
     auto& get = *impl_->get_active.by_hash;
-    if (from == nullptr || from->by_name()) {
-      get.bind(1, -1e19);
+    if (above) {
+      get.bind(1, *above);
     } else {
-      get.bind(1, static_cast<std::int64_t>(from->hash.value()));
+      get.bind(1, -1e19);
     }
     get.bind(2, wanted - static_cast<std::int64_t>(rows.size()));
-    VERGER_RETURN_IF_ERROR(collect(get, false));
+    while (rows.size() < limit) {
+      VERGER_TRY(const bool more, get.step());
+      if (!more) {
+        break;
+      }
+      auto& row = rows.emplace_back();
+      row.handle.hash = StreamHash(static_cast<std::uint64_t>(get.column_int(0)));
+      row.data = active_data_in(get);
+    }
+    get.reset();
   }
   return rows;
 }

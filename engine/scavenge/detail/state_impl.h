@@ -67,6 +67,9 @@ struct ScavengeState::Impl {
   /// roll_back() has to undo something in the two sets above.
   bool learnt = false;
 
+  /// Of active_streams(): few of the streams kept by hash are active.
+  bool few_are_active = false;
+
   /// Hash and name; hash and limits; hash and discard points.
   std::optional<sqlite::MemoryRows> new_users, new_limits, new_points;
 
@@ -78,6 +81,7 @@ struct ScavengeState::Impl {
   detail::KeyedStatement put_limits, put_tombstone, put_meta_discard, put_meta_tombstone;
   detail::KeyedStatement put_calculated, put_points, get_original, get_metastream, get_active;
   detail::KeyedStatement get_original_data;
+  std::optional<sqlite::Statement> scan_originals;
   std::optional<sqlite::Statement> put_range, get_range, add_weight, sum_weights, drop_weights;
 };
 

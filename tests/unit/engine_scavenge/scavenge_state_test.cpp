@@ -213,6 +213,36 @@ TEST_F(ScavengeStateTest, CursorFindsRowsGoingDownAcrossTheSign) {
   }
 }
 
+TEST_F(ScavengeStateTest, VisitsTheSameHoweverManyAreActiveAndHowTheyLie) {
+  open();
+  std::vector<std::string> expected;
+  const auto add = [&](std::int64_t key, bool is_active) {
+    const StreamHandle stream{StreamHash(static_cast<std::uint64_t>(key)), {}};
+    ASSERT_TRUE(state->set_limits(stream, {.max_count = 3}));
+    if (is_active) {
+      expected.push_back(std::to_string(key));
+    } else {
+      ASSERT_TRUE(state->set_calculated(stream, StreamStatus::kArchived, {}, {}));
+    }
+  };
+  std::int64_t key = std::numeric_limits<std::int64_t>::min();
+  for (const int others : {0, 1, 2, 9, 40, 0}) {  // between two that are active
+    for (int n = 0; n < 12; ++n) {
+      for (int i = 0; i < others; ++i) {
+        add(key++, false);
+      }
+      add(key, true);
+      key += std::int64_t{1} << 57U;
+    }
+  }
+  add(std::numeric_limits<std::int64_t>::max(), true);
+  for (const std::size_t page : {1U, 2U, 5U, 1024U}) {
+    SCOPED_TRACE(page);
+    open();
+    EXPECT_EQ(active(page), expected);
+  }
+}
+
 TEST_F(ScavengeStateTest, CleansWhatIsFinished) {
   open();
   ASSERT_TRUE(state->set_metastream_tombstone(state->handle_of("$$a")));
