@@ -13,7 +13,8 @@ constexpr std::size_t kPageSize = 1024;
 Calculator::Calculator(RunContext& context, std::optional<StreamHandle> done)
     : context_(context),
       walker_(context.parts.index, context.parts.log, context.point, context.state),
-      done_(std::move(done)) {}
+      done_(std::move(done)),
+      entries_stay_(!done_) {}
 
 Result<StepOutcome> Calculator::step(Budget budget) {
   std::uint64_t units = 0;
@@ -25,6 +26,7 @@ Result<StepOutcome> Calculator::step(Budget budget) {
           VERGER_RETURN_IF_ERROR(finish_batch());
         }
         VERGER_RETURN_IF_ERROR(context_.check_stop());
+        context_.active_entries_stay = entries_stay_;
         return StepOutcome{StepOutcome::Kind::kDone, {}};
       }
       VERGER_RETURN_IF_ERROR(start_stream());
@@ -79,6 +81,9 @@ Result<void> Calculator::finish_stream() {
   const auto status = status_after_calculation(row.data, walker_.last());
   const auto discard = either(walk.discard(), row.data.discard);
   const auto maybe = either(walk.maybe(), row.data.maybe);
+  if (entries_stay_ && !row.handle.by_name()) {
+    VERGER_TRY(entries_stay_, walker_.keeps_entries_from(discard));
+  }
   if (status != row.data.status || discard != row.data.discard || maybe != row.data.maybe) {
     changed_ = true;
     if (status == StreamStatus::kActive && !row.handle.by_name()) {

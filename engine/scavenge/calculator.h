@@ -33,6 +33,8 @@ class Calculator final : public StageTask {
   std::uint64_t streams_ = 0;
   std::uint64_t infos_since_rest_ = 0;
 
+  /// So far no index entry of a calculated stream goes; false where an earlier run has begun.
+  bool entries_stay_;
   bool in_stream_ = false;
   std::unordered_map<std::int32_t, double> weights_;   ///< of the batch
   std::vector<ScavengeState::PointsOfStream> points_;  ///< of the batch, not stored yet

@@ -56,6 +56,10 @@ struct RunContext {
   static constexpr std::size_t kMostWithoutNumber = 1024;
   std::vector<WithoutNumber> without_number = {};
 
+  /// This run has calculated every active stream, and the index has no entry below the point of one
+  /// of them that goes, whichever table it lies in.
+  bool active_entries_stay = false;
+
   /// Files whose checksums this run has compared, or computed: chunks by name, tables by path.
   std::set<std::string> sound_files = {};
 

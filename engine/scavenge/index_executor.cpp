@@ -134,15 +134,27 @@ Result<std::uint32_t> IndexExecutor::pass_kept(std::uint32_t most) {
   return static_cast<std::uint32_t>(passed);
 }
 
+/// Of the streams that an entry may go for.
+Result<std::unique_ptr<ScavengeState::LimitsCursor>> IndexExecutor::make_cursor() {
+  if (context_.active_entries_stay) {
+    VERGER_TRY(auto others, context_.state.limits_cursor_of_others());
+    if (others != nullptr) {
+      return others;
+    }
+  }
+  return context_.state.limits_cursor();
+}
+
 Result<void> IndexExecutor::open_table() {
   auto& parts = context_.parts;
   const auto& slot = slots_[next_];
+  VERGER_TRY(auto limits, make_cursor());
   table_ = std::make_unique<Table>(Table{.slot = slot,
                                          .scanner = index::PTableScanner(slot.table),
                                          .writer = {},
                                          .before = {},
                                          .before_left = 0,
-                                         .limits = context_.state.limits_cursor(),
+                                         .limits = std::move(limits),
                                          .kept = 0,
                                          .dropped = 0,
                                          .started = parts.clock.monotonic(),

@@ -22,6 +22,7 @@ class IndexExecutor final : public StageTask {
   struct Table;
   Result<StepOutcome> run(Budget budget);
   Result<void> open_table();
+  Result<std::unique_ptr<ScavengeState::LimitsCursor>> make_cursor();
   /// Passes over entries that stay, hash by hash, up to the next one that may go; at most `most`.
   /// For a table of which nothing has gone yet. Returns how many.
   Result<std::uint32_t> pass_kept(std::uint32_t most);

@@ -109,6 +109,22 @@ Result<EventNumber> IndexView::last_number(const StreamHandle& stream, const Nam
   return last ? last->number : kNoStream;
 }
 
+Result<bool> IndexView::has_none_before(StreamHash hash, std::int64_t first_kept) {
+  VERGER_TRY(const bool loaded, load({.hash = hash, .name = {}}));
+  if (loaded) {
+    return std::ranges::none_of(found_.entries, [&](const index::IndexEntry& entry) {
+      return entry.number.value() < first_kept && entry.position < point_;
+    });
+  }
+  constexpr auto kSmallest = std::numeric_limits<std::int64_t>::min();
+  if (first_kept == kSmallest) {
+    return true;
+  }
+  VERGER_TRY(const auto entries,
+             index_->range_forward(hash, EventNumber(kSmallest), EventNumber(first_kept - 1), 1));
+  return entries.empty();
+}
+
 Result<bool> IndexView::belongs(const index::IndexEntry& entry, std::string_view name) {
   auto record = log_->read(entry.position, buffer_);
   if (!record) {

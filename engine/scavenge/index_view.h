@@ -32,6 +32,9 @@ class IndexView {
   /// -1 when there is none. Behind the point other streams may have the hash of a stream that is
   /// kept by it: for entries there `name_of` and the log decide whose they are.
   Result<EventNumber> last_number(const StreamHandle& stream, const NameOf& name_of);
+  /// No entry of a hash below the point has a number below `first_kept`. Of a hash with many
+  /// entries also false where one behind the point has.
+  Result<bool> has_none_before(StreamHash hash, std::int64_t first_kept);
   /// Is the record at `position` a tombstone?
   Result<bool> is_tombstone(LogPosition position);
 

@@ -174,6 +174,9 @@ class ScavengeState {
     virtual Result<const StreamLimits*> seek(StreamHash hash) = 0;
   };
   std::unique_ptr<LimitsCursor> limits_cursor();
+  /// The same without the active original streams. nullptr: a row has a status that is not known
+  /// here.
+  Result<std::unique_ptr<LimitsCursor>> limits_cursor_of_others();
 
   // --- Cleaning ---
   Result<bool> any_weight();

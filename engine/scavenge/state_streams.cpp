@@ -366,8 +366,10 @@ namespace {
 /// A table's rows in descending unsigned order of the hash: the negative keys first.
 class TableCursor {
  public:
-  TableCursor(sqlite::Database& database, bool metastream)
-      : database_(&database), metastream_(metastream) {}
+  /// Of the original streams: those of one status, or all of them.
+  TableCursor(sqlite::Database& database, bool metastream,
+              std::optional<StreamStatus> status = std::nullopt)
+      : database_(&database), metastream_(metastream), status_(status) {}
 
   /// Goes down to the first row at or below `hash`; true when it is there.
   Result<bool> seek(StreamHash hash, StreamLimits& limits) {
@@ -415,15 +417,19 @@ class TableCursor {
     std::string sql = metastream_ ? "SELECT key, isTombstoned, discardPoint FROM MetastreamDatas"
                                   : "SELECT key, isTombstoned, maxAge, discardPoint, "
                                     "maybeDiscardPoint FROM OriginalStreamDatas";
-    sql += negative_ ? " WHERE key < 0 AND key <= ?1 ORDER BY key DESC"
-                     : " WHERE key >= 0 AND key <= ?1 ORDER BY key DESC";
+    sql += negative_ ? " WHERE key < 0 AND key <= ?1" : " WHERE key >= 0 AND key <= ?1";
+    sql += status_ ? " AND status = ?2 ORDER BY key DESC" : " ORDER BY key DESC";
     VERGER_TRY(rows_, database_->prepare(sql));
     rows_->bind(1, static_cast<std::int64_t>(from.value()));
+    if (status_) {
+      rows_->bind(2, static_cast<std::int64_t>(*status_));
+    }
     return {};
   }
 
   sqlite::Database* database_;
   bool metastream_;
+  std::optional<StreamStatus> status_;
   bool negative_ = true;
   bool ended_ = false;
   std::optional<sqlite::Statement> rows_;
@@ -432,8 +438,12 @@ class TableCursor {
 
 class StateCursor final : public ScavengeState::LimitsCursor {
  public:
-  explicit StateCursor(sqlite::Database& database)
-      : originals_(database, false), metastreams_(database, true) {}
+  /// `hidden`: further original streams, which matter only where a metastream has their hash.
+  StateCursor(std::vector<TableCursor> originals, std::optional<TableCursor> hidden,
+              sqlite::Database& database)
+      : originals_(std::move(originals)),
+        hidden_(std::move(hidden)),
+        metastreams_(database, true) {}
 
   Result<const StreamLimits*> seek(StreamHash hash) override {
     if (asked_ && *asked_ == hash) {
@@ -441,15 +451,23 @@ class StateCursor final : public ScavengeState::LimitsCursor {
     }
     VERGER_ASSERT(!asked_ || hash < *asked_);
     asked_ = hash;
-    VERGER_TRY(found_, originals_.seek(hash, limits_));
-    if (!found_) {
-      VERGER_TRY(found_, metastreams_.seek(hash, limits_));
+    for (auto& rows : originals_) {
+      VERGER_TRY(found_, rows.seek(hash, limits_));
+      if (found_) {
+        return &limits_;
+      }
+    }
+    VERGER_TRY(found_, metastreams_.seek(hash, limits_));
+    if (found_ && hidden_) {
+      VERGER_TRY(const bool ignored, hidden_->seek(hash, limits_));  // original streams come first
+      static_cast<void>(ignored);
     }
     return found_ ? &limits_ : nullptr;
   }
 
  private:
-  TableCursor originals_;
+  std::vector<TableCursor> originals_;
+  std::optional<TableCursor> hidden_;
   TableCursor metastreams_;
   std::optional<StreamHash> asked_;
   bool found_ = false;
@@ -459,7 +477,24 @@ class StateCursor final : public ScavengeState::LimitsCursor {
 }  // namespace
 
 std::unique_ptr<ScavengeState::LimitsCursor> ScavengeState::limits_cursor() {
-  return std::make_unique<StateCursor>(impl_->database);
+  std::vector<TableCursor> all;
+  all.emplace_back(impl_->database, /*metastream=*/false);
+  return std::make_unique<StateCursor>(std::move(all), std::nullopt, impl_->database);
+}
+
+Result<std::unique_ptr<ScavengeState::LimitsCursor>> ScavengeState::limits_cursor_of_others() {
+  VERGER_TRY(const auto unknown,
+             impl_->database.query_int("SELECT EXISTS (SELECT 1 FROM OriginalStreamDatas WHERE "
+                                       "status IS NULL OR status < 1 OR status > 3)"));
+  if (unknown != 0) {
+    return std::unique_ptr<LimitsCursor>();
+  }
+  std::vector<TableCursor> others;
+  others.emplace_back(impl_->database, /*metastream=*/false, StreamStatus::kArchived);
+  others.emplace_back(impl_->database, /*metastream=*/false, StreamStatus::kSpent);
+  return std::unique_ptr<LimitsCursor>(std::make_unique<StateCursor>(
+      std::move(others), TableCursor(impl_->database, /*metastream=*/false, StreamStatus::kActive),
+      impl_->database));
 }
 
 }  // namespace verger::scavenge

@@ -65,6 +65,10 @@ Result<bool> StreamWalker::step(const Visitor& visit) {
   return finished;
 }
 
+Result<bool> StreamWalker::keeps_entries_from(DiscardPoint discard) {
+  return index_.has_none_before(row_.handle.hash, discard.first_kept());
+}
+
 Result<StreamWalker::Verdict> StreamWalker::judge(const index::IndexEntry& entry) {
   using enum EventDecision;
   const auto& stream = row_.data;

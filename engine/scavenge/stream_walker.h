@@ -48,6 +48,9 @@ class StreamWalker {
   /// Continues for at most 8192 event numbers; true once the stream is finished. Error: kCorruption
   /// (the index lacks the last event).
   Result<bool> step(const Visitor& visit);
+  /// No entry of the stream's hash lies below the scavenge point with a number that `discard`
+  /// discards. Of a long stream also false where one lies behind the point.
+  Result<bool> keeps_entries_from(DiscardPoint discard);
   /// Entries looked at in the last step.
   [[nodiscard]] std::size_t entries_read() const { return entries_.size(); }
 

@@ -243,6 +243,42 @@ TEST_F(ScavengeStateTest, VisitsTheSameHoweverManyAreActiveAndHowTheyLie) {
   }
 }
 
+TEST_F(ScavengeStateTest, CursorOfOthersLeavesActiveStreamsOut) {
+  open();
+  std::vector<std::uint64_t> hashes;
+  for (std::uint64_t n = 0; n < 64; ++n) {
+    hashes.push_back(n * 0x0400'0000'0000'0000U + n);
+    const StreamHandle stream{StreamHash(hashes.back()), {}};
+    if (n % 4 != 3) {
+      ASSERT_TRUE(state->set_tombstone(stream));
+      ASSERT_TRUE(
+          state->set_calculated(stream, static_cast<StreamStatus>(1 + n % 4), DiscardPoint(2), {}));
+    }
+    if (n % 3 == 0) {  // some have the hash of an original stream
+      ASSERT_TRUE(state->set_metastream_discard(stream, DiscardPoint(5)));
+    }
+  }
+  const auto others = state->limits_cursor_of_others().value();
+  for (std::size_t n = hashes.size(); n-- > 0;) {
+    const auto hash = StreamHash(hashes[n]);
+    const auto* found = others->seek(hash).value();
+    const bool is_active = n % 4 == 0;
+    const bool metastream = n % 3 == 0;
+    ASSERT_EQ(found != nullptr, metastream || n % 4 == 1 || n % 4 == 2) << n;
+    if (found != nullptr) {
+      EXPECT_EQ(*found, state->limits_by_hash(hash).value()) << n << " " << is_active;
+    }
+  }
+}
+
+TEST_F(ScavengeStateTest, CursorOfOthersIsRefusedBesideAnUnknownStatus) {
+  open();
+  ASSERT_TRUE(state->set_tombstone(state->handle_of("s")));
+  EXPECT_NE(state->limits_cursor_of_others().value(), nullptr);
+  ASSERT_TRUE(state->set_calculated(state->handle_of("s"), static_cast<StreamStatus>(4), {}, {}));
+  EXPECT_EQ(state->limits_cursor_of_others().value(), nullptr);
+}
+
 TEST_F(ScavengeStateTest, CleansWhatIsFinished) {
   open();
   ASSERT_TRUE(state->set_metastream_tombstone(state->handle_of("$$a")));
