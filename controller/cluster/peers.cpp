@@ -1,6 +1,7 @@
 #include "controller/cluster/peers.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 #include "nodeagent/client/judge.h"
@@ -187,6 +188,26 @@ net::awaitable<Result<std::vector<api::ScavengeEvent>>> Peers::scavenge_log(std:
 net::awaitable<Result<std::vector<api::ScavengeEvent>>> Peers::recent_scavenges(std::string node) {
   VERGER_CO_TRY(const auto client, node_client(node));
   co_return client::to_result(co_await client.scavenges());
+}
+
+net::awaitable<Result<std::int64_t>> Peers::newest_scavenge_point(std::string node) {
+  VERGER_CO_TRY(const auto client, node_client(node));
+  const auto page = co_await client.read_backward("$scavengePoints", std::nullopt, 1);
+  if (page.done()) {
+    if (page.value->events.size() == 1 && page.value->events.front().type == "$scavengePoint") {
+      co_return page.value->events.front().number;
+    }
+    co_return Error{Errc::kUnsupported, "$scavengePoints does not end in a scavenge point"};
+  }
+  if (page.code == "not_found") {
+    co_return -1;
+  }
+  constexpr std::array<std::string_view, 6> kAskAgain = {
+      "unreachable", "not_ready", "too_busy", "no_answer", "late", "write_timeout"};
+  if (std::ranges::find(kAskAgain, page.code) != kAskAgain.end()) {
+    co_return error_of(page);
+  }
+  co_return Error{Errc::kUnsupported, page.why};
 }
 
 net::awaitable<Result<void>> Peers::resign(std::string node) {

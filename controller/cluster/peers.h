@@ -54,6 +54,9 @@ class Peers {
                                                                        std::string id);
   /// The newest entries of $scavenges, of all nodes.
   net::awaitable<Result<std::vector<api::ScavengeEvent>>> recent_scavenges(std::string node);
+  /// Number of the newest scavenge point that the node's own log shows; -1: none. kUnsupported: it
+  /// does not let this user read the points (AtomPub is off, or the user is not in $admins).
+  net::awaitable<Result<std::int64_t>> newest_scavenge_point(std::string node);
   /// Reads the newest events of a stream that the node has or not: that it serves reads is what
   /// counts.
   net::awaitable<Result<void>> read_a_stream(std::string node);

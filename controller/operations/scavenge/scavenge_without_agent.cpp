@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/operations/scavenge/points_without_agent.h"
 #include "controller/operations/scavenge/scavenge_support.h"
 #include "nodeagent/client/judge.h"
 
@@ -96,6 +97,9 @@ net::awaitable<Result<RecentScavenges>> recent_scavenges_of(const StepContext& c
   co_return out;
 }
 
+/// Of a memo: the run's point was in the node's log when the attempt began. A run there that then
+/// finds nothing to do has had it done.
+constexpr const char* kHasPoint = "has_point";
 constexpr const char* kNothingToDo = "nothing-to-do";
 /// The start may have been carried out although no trace of it was found.
 constexpr const char* kNoTrace = "no-trace";
@@ -259,7 +263,8 @@ net::awaitable<Verdict> judge_end(StepContext context, std::string id,
   if (end.result == "Success" && end.error.empty()) {
     const json memo = *context.state.memo;
     const bool worked = did_work(log) || co_await earlier_did_work(context);
-    if (memo.value("sync_only", false) && makes_point(context) && !worked) {
+    if (memo.value("sync_only", false) && makes_point(context) && !worked &&
+        !memo.value(kHasPoint, false)) {
       co_return verdict(Verdict::Kind::kNotHappened, kNothingToDo,
                         "there is no new point: the attempt before ended without making one");
     }
@@ -323,12 +328,22 @@ net::awaitable<Readiness> prepare_without_agent(StepContext context) {
     }
   }
   memo["makes_point"] = makes;
+  PointsLook points;
+  if (makes) {
+    auto seen = co_await look_at_points(context);
+    if (!seen) {
+      co_return wait(fmt::format("its scavenge points cannot be read: {}", seen.error().message));
+    }
+    points = *std::move(seen);
+    memo[kHasPoint] = points.has_new;
+  }
   if (target == "new" || target == "shared") {
     // Where an earlier attempt began, the point may be there, and a second one must not be. Unless
-    // the last attempt has looked for it: it found nothing to do.
+    // the last attempt has looked for it, and found nothing to do; or the log shows it.
     const bool may_be_there = memo.contains("scavenge_id") || memo.contains("earlier") ||
                               last_outcome(context) == kNoTrace;
-    memo["sync_only"] = !makes || (may_be_there && last_outcome(context) != kNothingToDo);
+    memo["sync_only"] =
+        !makes || points.has_new || (may_be_there && last_outcome(context) != kNothingToDo);
   }
   if (memo.contains("scavenge_id")) {
     memo["earlier"].push_back(memo["scavenge_id"]);
@@ -353,7 +368,9 @@ net::awaitable<Readiness> prepare_without_agent(StepContext context) {
     }
   }
   memo["known"] = known;
-  co_return ready(memo);
+  auto out = ready(memo);
+  out.values = std::move(points.values);
+  co_return out;
 }
 
 net::awaitable<ActAnswer> start_without_agent(StepContext context) {

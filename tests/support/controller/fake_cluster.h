@@ -180,6 +180,8 @@ class FakeCluster final : public http::Client {
 
   std::vector<FakeNode> nodes;
   std::vector<std::int64_t> points;  ///< positions; the index is the number
+  /// Status with which a node answers reads of the points; 404: it has no such route.
+  int points_answer = 404;
   std::int32_t epoch = 1;
   bool agents = true;
   /// Of the servers' own auto-scavenge: "Waiting", "Paused"; empty: they have none.

@@ -168,6 +168,19 @@ http::Response FakeCluster::node_answer(FakeNode& node, const http::Request& req
     node.priority = std::stoi(target.segments.back());
     return plain(200, "");
   }
+  if (path == "/streams/$scavengePoints/head/backward/1") {
+    http::Response refused;
+    refused.status = points_answer;
+    if (points_answer != 200) {
+      return refused;
+    }
+    const auto seen = std::min(points.size(), node.visible_points.value_or(points.size()));
+    return seen == 0 ? plain(404, "")
+                     : answer(200, {{"entries",
+                                     {{{"eventType", "$scavengePoint"},
+                                       {"eventNumber", seen - 1},
+                                       {"data", "{}"}}}}});
+  }
   if (path.starts_with("/streams/$scavenges")) {
     auto entries = json::array();
     std::int64_t number = 0;

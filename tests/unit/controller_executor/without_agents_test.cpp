@@ -43,6 +43,31 @@ class WithoutAgents : public ::testing::Test {
     };
   }
 
+  /// Ends the scavenge of n2 that made a point, on its disk; then the power fails, before the node
+  /// has reported so.
+  void cut_power_before_report() {
+    auto& maker = h_.cluster.node("n2");
+    const auto at_work = [&] { return maker.running && maker.running->point >= 0; };
+    ASSERT_TRUE(h_.run_until(at_work));
+    maker.last_finished = maker.running->point;
+    ++maker.finished[maker.running->point];
+    maker.unfinished.reset();
+    h_.cluster.restart("n2");
+  }
+  /// What the step that makes the point left with its first intent, and how its attempts ended.
+  [[nodiscard]] std::string points_before() const {
+    const auto values = h_.state(run_).values;
+    const auto found = values.find("points_before");
+    return found == values.end() ? "" : found->second;
+  }
+  [[nodiscard]] std::vector<std::string> outcomes_of(const std::string& step) const {
+    std::vector<std::string> out;
+    for (const auto& each : json::parse(h_.state(run_).steps.at(step).outcomes)) {
+      out.push_back(each.at("outcome").get<std::string>());
+    }
+    return out;
+  }
+
   ControllerHarness h_{3, false};
   std::string run_;
   bool to_lose_ = true;
@@ -136,6 +161,101 @@ TEST_F(WithoutAgents, ALostRequestIsFollowedByOneThatMakesNoPointAndThenByOneTha
   ASSERT_TRUE(h_.run_to_end(run_));
   EXPECT_THAT(asked, ::testing::ElementsAre("sync", "sync", "new", "sync", "new"));
   EXPECT_EQ(h_.cluster.points.size(), 1U);
+  expect_each_node_finished_once(0);
+}
+
+TEST_F(WithoutAgents, APointThatItsMakerHadDoneBeforeItReportedSoIsNotMadeAgain) {
+  h_.cluster.points_answer = 200;
+  h_.cluster.points = {500};  // of earlier days
+  for (auto& node : h_.cluster.nodes) {
+    node.last_finished = 0;
+  }
+  begin();
+  ASSERT_NO_FATAL_FAILURE(cut_power_before_report());
+  ASSERT_TRUE(h_.run_to_end(run_));
+  EXPECT_EQ(h_.cluster.points.size(), 2U);
+  expect_each_node_finished_once(1);
+  EXPECT_EQ(points_before(), R"({"number":0})");
+  EXPECT_THAT(outcomes_of("scavenge-n2"), ::testing::ElementsAre("interrupted"));
+  EXPECT_EQ(json(*h_.state(run_).steps.at("scavenge-n2").result).at("untouched"), true);
+}
+
+TEST_F(WithoutAgents, WhatWasThereBeforeIsKnownAfterARestartOfTheController) {
+  h_.cluster.points_answer = 200;
+  begin();
+  ASSERT_NO_FATAL_FAILURE(cut_power_before_report());
+  h_.crash();
+  h_.boot();
+  ASSERT_TRUE(h_.run_to_end(run_));
+  EXPECT_EQ(h_.cluster.points.size(), 1U);
+  expect_each_node_finished_once(0);
+  EXPECT_EQ(points_before(), R"({"number":-1})");
+}
+
+TEST_F(WithoutAgents, ThePointOfAMakerThatIsLeftOutIsTakenByTheNextNode) {
+  h_.cluster.points_answer = 200;
+  begin();
+  ASSERT_NO_FATAL_FAILURE(cut_power_before_report());
+  ASSERT_TRUE(h_.wait_for(h_.executor->skip_node(run_, "n2", "me", "it fails")).has_value());
+  auto& next = h_.cluster.node("n3");
+  ASSERT_TRUE(h_.run_until([&] { return next.running && next.running->point >= 0; }));
+  next.last_finished = next.running->point;
+  ++next.finished[next.running->point];
+  next.unfinished.reset();
+  h_.cluster.restart("n3");
+  ASSERT_TRUE(h_.run_to_end(run_));
+  EXPECT_EQ(h_.cluster.points.size(), 1U);
+  expect_each_node_finished_once(0);
+}
+
+TEST_F(WithoutAgents, APointThatWasNotMadeIsAskedForAgainWherePointsAreRead) {
+  h_.cluster.points_answer = 200;
+  h_.cluster.points = {500};
+  for (auto& node : h_.cluster.nodes) {
+    node.last_finished = 0;
+  }
+  h_.cluster.fate = [&](const FakeNode& node, const http::Request& request) {
+    return node.name == "n2" && asks_for_new_point(request) && std::exchange(to_lose_, false)
+               ? std::optional(Fate::kLost)
+               : std::nullopt;
+  };
+  begin();
+  ASSERT_TRUE(h_.run_to_end(run_));
+  EXPECT_EQ(h_.cluster.points.size(), 2U);
+  expect_each_node_finished_once(1);
+  EXPECT_THAT(outcomes_of("scavenge-n2"), ::testing::ElementsAre("no-trace", "nothing-to-do"));
+}
+
+TEST_F(WithoutAgents, WherePointsCannotBeReadASecondOneIsMade) {
+  for (const int status : {404, 401, 500}) {  // AtomPub is off; no role; the server fails
+    SCOPED_TRACE(status);
+    ControllerHarness h{3, false};
+    h.cluster.points_answer = status;
+    h.boot();
+    h.register_cluster();
+    const auto run = h.start_scavenge(ControllerHarness::quick_policy());
+    auto& maker = h.cluster.node("n2");
+    ASSERT_TRUE(h.run_until([&] { return maker.running && maker.running->point >= 0; }));
+    maker.last_finished = maker.running->point;
+    maker.unfinished.reset();
+    h.cluster.restart("n2");
+    ASSERT_TRUE(h.run_to_end(run));
+    EXPECT_EQ(h.state(run).status, controller::RunStatus::kDone);
+    EXPECT_EQ(h.cluster.points.size(), 2U);
+    EXPECT_THAT(h.state(run).values.at("points_before"), HasSubstr("unreadable"));
+  }
+}
+
+TEST_F(WithoutAgents, NoPointIsAskedForWhileTheNodeIsNotReadyToShowItsPoints) {
+  h_.cluster.points_answer = 503;
+  begin();
+  ASSERT_TRUE(h_.run_until([&] {
+    return h_.state(run_).steps["scavenge-n2"].reason.find("points cannot be read") !=
+           std::string::npos;
+  }));
+  EXPECT_TRUE(h_.cluster.points.empty());
+  h_.cluster.points_answer = 200;
+  ASSERT_TRUE(h_.run_to_end(run_));
   expect_each_node_finished_once(0);
 }
 
