@@ -84,7 +84,7 @@ struct DigestJob::State {
     while (auto hashed = hashing.take(all)) {
       digest.chunks.insert(digest.chunks.end(), hashed->chunks.begin(), hashed->chunks.end());
       if (readable) {
-        VERGER_RETURN_IF_ERROR(readable->add(hashed->events));
+        VERGER_RETURN_IF_ERROR(readable->add(hashed->events, hashed->messages));
       }
       hashing.recycle(std::move(hashed));
     }

@@ -379,7 +379,7 @@ Result<json> digest_streams(const Path& directory, std::int64_t streams) {
   const auto add_all = [&]() -> Result<void> {
     hashing.give(std::move(records));
     auto hashed = hashing.take(/*all=*/true);
-    VERGER_RETURN_IF_ERROR(digest.add(hashed->events));
+    VERGER_RETURN_IF_ERROR(digest.add(hashed->events, hashed->messages));
     hashing.recycle(std::move(hashed));
     records = hashing.make();
     return {};

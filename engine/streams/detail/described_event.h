@@ -16,8 +16,8 @@ struct DescribedEvent {
   SpilledEvent kept{};  ///< stream and originals by StreamKeys; the digest by whoever hashes
 };
 
-/// Appends the event's message to `messages`. Hashing it, and finding the key of its stream, can be
-/// done beside the reading of the log.
+/// Appends the event's message to `messages`. Hashing it, and finding the key of its stream, come
+/// later, for many at once.
 DescribedEvent describe(const log::Prepare& prepare, EventNumber number, Bytes& messages);
 
 /// The name of the event's stream, of what describe() has appended.

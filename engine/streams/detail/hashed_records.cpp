@@ -75,7 +75,6 @@ void RecordHashing::hash(HashedRecords& records) {
   for (std::size_t n = 0; n < digests_.size(); ++n) {
     records.events[n].kept.digest = digests_[n];
   }
-  keys_.find(records.events, records.messages);
 }
 
 }  // namespace verger::streams::detail

@@ -8,7 +8,6 @@
 #include "engine/base/background_stage.h"
 #include "engine/base/digest.h"
 #include "engine/streams/detail/described_event.h"
-#include "engine/streams/detail/stream_keys.h"
 
 namespace verger::streams::detail {
 
@@ -19,7 +18,7 @@ struct HashedRecords {
   std::vector<std::size_t> chunk_ends{};  ///< where in `log` a chunk's records end
   std::vector<Sha256Digest> chunks{};     ///< of those that end here
   Bytes messages{};                       ///< of the events, one after the other
-  std::vector<DescribedEvent> events{};   ///< with their digests and the keys of their streams
+  std::vector<DescribedEvent> events{};   ///< with their digests
 
   void clear();
 };
@@ -44,7 +43,6 @@ class RecordHashing {
   Sha256 chunk_;                       ///< the current one
   std::vector<ByteView> messages_;     ///< of the stretch that is being hashed
   std::vector<Sha256Digest> digests_;  ///< of these
-  StreamKeys keys_;
   std::vector<std::unique_ptr<HashedRecords>> spare_;
   std::unique_ptr<HashedRecords> hashed_;  ///< by the calling thread
   std::optional<BackgroundStage<HashedRecords>> background_;

@@ -17,7 +17,8 @@ ReadableDigest::ReadableDigest(const DigestOptions& options, Ticks now, Locator 
       in_background_(options.hash_in_background),
       spill_(options) {}
 
-Result<void> ReadableDigest::add(std::span<const DescribedEvent> events) {
+Result<void> ReadableDigest::add(std::span<DescribedEvent> events, ByteView messages) {
+  keys_.find(events, messages);
   for (std::size_t n = 0; n < events.size(); ++n) {
     if (n + kAhead < events.size()) {
       spill_.expect(events[n + kAhead].partition);

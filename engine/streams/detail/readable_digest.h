@@ -12,6 +12,7 @@
 #include "engine/streams/detail/described_event.h"
 #include "engine/streams/detail/event_spill.h"
 #include "engine/streams/detail/partition_sum.h"
+#include "engine/streams/detail/stream_keys.h"
 #include "engine/streams/event_store.h"
 
 namespace verger::streams::detail {
@@ -32,8 +33,9 @@ class ReadableDigest {
       std::function<Result<std::optional<LogPosition>>(LogPosition of_stream, EventNumber)>;
   ReadableDigest(const DigestOptions& options, Ticks now, Locator locate);
 
-  /// They have their digests and the keys of their streams. Errors: those of EventSpill::add.
-  Result<void> add(std::span<const DescribedEvent> events);
+  /// They have their digests; their messages follow each other in `messages`. Errors: those of
+  /// EventSpill::add.
+  Result<void> add(std::span<DescribedEvent> events, ByteView messages);
   /// Does a piece of what is left; true: it is done. Errors: kIo, the locator's.
   Result<bool> settle();
   std::uint64_t count() const { return sum_.count(); }
@@ -49,6 +51,7 @@ class ReadableDigest {
   Ticks now_;
   Locator locate_;
   bool in_background_;
+  StreamKeys keys_;
   EventSpill spill_;
   std::size_t next_ = 0;                ///< partition
   std::unique_ptr<PartitionSum> part_;  ///< by the calling thread
