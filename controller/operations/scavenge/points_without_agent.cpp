@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/step_support.h"
+#include "engine/base/mutation.h"
 
 namespace verger::controller::scavenge {
 
@@ -13,7 +14,7 @@ net::awaitable<Result<PointsLook>> look_at_points(StepContext context) {
   const auto kept = context.values.find(kPointsBefore);
   const auto before =
       kept == context.values.end() ? json::object() : steps::parsed_or_empty(kept->second);
-  if (before.contains("unreadable")) {
+  if (before.contains("unreadable") || is_mutated("points-unread")) {
     co_return out;
   }
   const auto peers = context.peers;

@@ -44,8 +44,13 @@ Judge::Judge(Site& site, const Scenario& scenario)
   };
   model.on_resign = [this](std::string_view node) { resigned(std::string(node)); };
   auto& fates = tournament_.fates();
-  model.on_end = [&fates](std::string_view node, const ModelScavenge& scavenge,
-                          const ModelEnd& end) { fates.ended(std::string(node), scavenge, end); };
+  model.on_end = [this, &fates](std::string_view node, const ModelScavenge& scavenge,
+                                const ModelEnd& end) {
+    fates.ended(std::string(node), scavenge, end);
+    if (on_reached && !scavenge.foreign && scavenge.has_point && end.result == "Success") {
+      on_reached(std::string(node));
+    }
+  };
   model.on_point_written = [&fates](std::string_view /*node*/, std::int64_t point, bool foreign) {
     fates.point_written(point, foreign);
   };

@@ -42,6 +42,8 @@ class Judge {
   /// A scavenge of ours has begun; a leader has been asked to resign.
   std::function<void(const std::string& node)> on_started;
   std::function<void(const std::string& node)> on_resigned;
+  /// A scavenge of ours has reached its point, on disk; its node has reported nothing of it yet.
+  std::function<void(const std::string& node)> on_reached;
   [[nodiscard]] Tournament& tournament() { return tournament_; }
   /// The controller knows which database the cluster has: another one is a stranger's.
   [[nodiscard]] bool cluster_is_identified() const { return identified_; }

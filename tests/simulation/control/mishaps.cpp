@@ -79,6 +79,12 @@ Mishaps::Mishaps(Site& site, Judge& judge, std::uint64_t seed, const Scenario& s
       action(node);
     }
   };
+  loses_report_ = scenario.unreported;
+  judge_.on_reached = [this](const std::string& node) {
+    if (!over_ && std::exchange(loses_report_, false)) {
+      lose_report(node);
+    }
+  };
   if (scenario.emergency) {
     judge_.on_lowering = [this] {
       if (!over_ && pause_run) {
@@ -165,6 +171,9 @@ void Mishaps::begin() {
   ++generation_;
   over_at_ = world_.now() + duration_;
   quiet_at_ = over_at_;
+  if (loses_report_) {
+    wait_for_moment();
+  }
   end_when_over();
   const auto gap = 2 * static_cast<std::uint64_t>(mean_gap_.count());
   next(std::min(gap, density_.first_within_ms));
@@ -179,7 +188,7 @@ void Mishaps::end_when_over() {
     if (mine != generation_) {
       return;
     }
-    const bool waits = at_intent_ || at_start_ || at_resign_;
+    const bool waits = at_intent_ || at_start_ || at_resign_ || loses_report_;
     if (world_.now() >= over_at_ && (!waits || world_.now() >= waits_until_)) {
       over_ = true;
     } else {
@@ -425,6 +434,7 @@ void Mishaps::make_whole() {
   hold_next_operation_ = false;
   full_disk_.clear();
   at_intent_ = at_start_ = at_resign_ = nullptr;
+  loses_report_ = false;
   world_.lose_answer = nullptr;
   for (const auto& node : site_.model().hosts()) {
     bring_back(node);

@@ -61,6 +61,7 @@ class Mishaps {
   void hold_up_another(const std::string& node);
   void pause_over_dead(const std::string& node);
   void be_down_for_days();
+  void lose_report(const std::string& node);
   void choose();
   void choose_few();
   /// Some kinds need what not every site has.
@@ -107,6 +108,7 @@ class Mishaps {
   std::function<void(const std::string& node)> at_intent_;
   std::function<void(const std::string& node)> at_start_;
   std::function<void(const std::string& node)> at_resign_;
+  bool loses_report_ = false;  ///< of the next scavenge that reaches its point
 };
 
 }  // namespace verger::sim

@@ -141,6 +141,18 @@ void Mishaps::lose_reply(const std::string& node) {
   };
 }
 
+/// As an event of its own: the tick that ended the scavenge is still under way. What the node would
+/// write into the log with the next one is gone with its process.
+void Mishaps::lose_report(const std::string& node) {
+  world_.schedule(milliseconds(0), [this, node] {
+    const auto pause = milliseconds(200 + random_.below(10'000));
+    if (site_.crash(node, /*power=*/true, pause)) {
+      count("power cut before a scavenge was reported");
+      last_for(pause);
+    }
+  });
+}
+
 void Mishaps::end_in_resigning(const std::string& node) {
   world_.schedule(milliseconds(random_.below(400)), [this, node] {
     const auto pause = milliseconds(1'000 + random_.below(90'000));

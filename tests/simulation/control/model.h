@@ -24,6 +24,7 @@ struct ModelOptions {
   std::vector<std::string> voters{};    ///< hosts
   std::vector<std::string> replicas{};  ///< read-only
   std::string version = "24.6.0";
+  bool shows_points = false;  ///< AtomPub is on, and any client has all rights
   std::chrono::milliseconds tick{500};
   std::chrono::milliseconds scavenge_least{2'000};
   std::chrono::milliseconds scavenge_most{8'000};
@@ -103,6 +104,7 @@ class ModelNode final : public node::NodeInspection {
   net::awaitable<http::Response> stop(std::string id);
   http::Response gossip();
   http::Response history(std::string_view id, std::size_t count) const;
+  http::Response newest_point() const;
   http::Response start(const http::Target& target);
   [[nodiscard]] std::int64_t position() const;
   [[nodiscard]] Seen as_seen() const;

@@ -339,6 +339,10 @@ net::awaitable<http::Response> ModelNode::answer(http::Request request) {
     }
     co_return history(path.size() > 2 ? std::string_view(path[2]) : std::string_view(), count);
   }
+  if (target->path == "/streams/$scavengePoints/head/backward/1" && get &&
+      cluster_.options_.shows_points) {
+    co_return newest_point();
+  }
   http::Response unknown;
   unknown.status = 404;
   co_return unknown;
@@ -429,6 +433,22 @@ http::Response ModelNode::history(std::string_view id, std::size_t count) const 
   if (reported == 0) {
     return text_answer(404, "");
   }
+  return json_answer(out.end_list().end_object().take());
+}
+
+http::Response ModelNode::newest_point() const {
+  const auto& member = cluster_.members_[index_];
+  const auto number = cluster_.newest_point(member.host);
+  if (number < 0) {
+    return text_answer(404, "");
+  }
+  api::JsonWriter out;
+  out.begin_object().name("entries").begin_list();
+  out.begin_object()
+      .member("eventType", "$scavengePoint")
+      .member("eventNumber", number)
+      .member("data", "{}")
+      .end_object();
   return json_answer(out.end_list().end_object().take());
 }
 

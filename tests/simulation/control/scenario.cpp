@@ -60,6 +60,8 @@ constexpr std::uint64_t kDaysOneIn = 2'000;
 constexpr std::uint64_t kSoonOneIn = 8;
 /// Of the clusters where that can be, in one of so many a node is dead during an undo.
 constexpr std::uint64_t kEmergencyOneIn = 3;
+/// Of the clusters without agents, one in so many shows its points, and loses a report.
+constexpr std::uint64_t kUnreportedOneIn = 2;
 
 std::size_t voters_of(bool brief, Random& random) {
   const auto kind = random.below(20);
@@ -289,6 +291,8 @@ Scenario make_scenario(std::uint64_t seed) {
   }
   scenario.emergency = seed % kEmergencyOneIn == 1 && site.model.voters.size() > 1 && site.agents &&
                        site.may_resign() && !scenario.days;
+  scenario.unreported = !site.agents && seed % kUnreportedOneIn == 0;
+  site.model.shows_points = scenario.unreported;
   return scenario;
 }
 

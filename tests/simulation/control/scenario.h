@@ -33,6 +33,9 @@ struct Scenario {
   bool days = false;          ///< a node is down for days
   /// While a stage is undone another node and its agent are dead, and nothing else is wrong.
   bool emergency = false;
+  /// Of clusters without agents that show their points: the first node that has finished its
+  /// scavenge loses its power before it has reported so.
+  bool unreported = false;
   bool due_again = false;  ///< the policy's schedule is due every two minutes
   /// It comes when the policy has been applied.
   std::optional<std::chrono::milliseconds> due_after{};  ///< the start

@@ -31,10 +31,10 @@ constexpr auto kMishapsLimit = std::chrono::hours(80);
 constexpr auto kDownBefore = milliseconds(20'000);
 constexpr auto kPersonLooks = seconds(30);
 
-constexpr std::array<std::string_view, 10> kBroken = {
-    "reply-is-deed",   "second-resign",        "repeat-after-crash", "hours-ignored",
-    "errored-is-done", "disk-ignored",         "clocks-ignored",     "agents-answer-ignored",
-    "permit-ignored",  "undo-needs-all-agents"};
+constexpr std::array<std::string_view, 11> kBroken = {
+    "reply-is-deed",   "second-resign",         "repeat-after-crash", "hours-ignored",
+    "errored-is-done", "disk-ignored",          "clocks-ignored",     "agents-answer-ignored",
+    "permit-ignored",  "undo-needs-all-agents", "points-unread"};
 
 Mishaps* failpoint_listener = nullptr;
 

@@ -37,7 +37,8 @@ TEST_P(ControlSimulation, HoldsUnderFaults) {
         "message stopped by a partition", "controller killed", "agent gone", "clock step",
         "election out of turn", "foreign scavenge", "write refused by a full disk",
         "another controller took over", "crash at failpoint", "scavenge ended with an error",
-        "operation late, and the run paused meanwhile"}) {
+        "operation late, and the run paused meanwhile",
+        "power cut before a scavenge was reported"}) {
     EXPECT_GT(summary.faults[fault], 0U) << fault << " never took effect";
   }
   for (const auto what : row::kAll) {

@@ -87,6 +87,7 @@ class Script {
     note("gossip", members(follower_));
     note("idle", current(follower_));
     note("no scavenge yet", said(ask(at(follower_).scavenges())));
+    note("no point yet", newest_point(follower_));
 
     scavenge("nothing to do", follower_, /*sync_only=*/true);
     note("start", said(ask(at(follower_).start_scavenge({}))));
@@ -96,6 +97,8 @@ class Script {
     idle(follower_);
     note("new point", state(follower_));
     note("not here", state(other_));
+    note("the point, by its maker", newest_point(follower_));
+    note("the point, by another", newest_point(other_));
     scavenge("the same point", other_, true);
     scavenge("once is enough", follower_, true);
 
@@ -218,6 +221,14 @@ class Script {
   std::string current(const std::string& name) {
     const auto current = ask(at(name).current_scavenge());
     return fmt::format("{} {}", said(current), current.value && current.value->id.empty());
+  }
+  std::string newest_point(const std::string& name) {
+    const auto page = ask(at(name).read_backward("$scavengePoints", std::nullopt, 1));
+    std::string text = said(page);
+    for (const auto& event : page.value.value_or(client::StreamPage()).events) {
+      text += fmt::format(" {} {} {}", event.number, event.type, event.data);
+    }
+    return text;
   }
   std::string state(const std::string& name) {
     const auto look = rig_.inside(name).value_or(Inside{});
@@ -368,7 +379,7 @@ std::vector<std::string> of_models() {
   for (const auto* name : {"n1", "n2", "n3", "client"}) {
     world.add_host(name).boot();
   }
-  ModelCluster model(world, {.voters = {"n1", "n2", "n3"}}, 11);
+  ModelCluster model(world, {.voters = {"n1", "n2", "n3"}, .shows_points = true}, 11);
   const auto boot = [&](const std::string& name) {
     auto node = model.boot(name);
     world.host(name).serve_http(kModelNodePort, node->handler());
@@ -409,6 +420,7 @@ std::vector<std::string> of_fakes() {
   test::VirtualTime time;
   net::io_context context;
   test::FakeCluster cluster(time);
+  cluster.points_answer = 200;
   const auto index = [](const std::string& name) { return name.substr(1); };
   return Script({.client = cluster,
                  .endpoint =
