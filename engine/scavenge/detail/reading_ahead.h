@@ -76,7 +76,7 @@ class ReadingAhead {
   }
   void drop_first() { lanes_.pop_front(); }
   void drop_all() { lanes_.clear(); }
-  /// Its threads end; whatever follows is done by the calling one.
+  /// Its threads end; what follows is done by the calling one.
   void end_threads() { own_runner_.reset(); }
   [[nodiscard]] auto sources() const { return std::views::transform(lanes_, &Lane::source); }
 

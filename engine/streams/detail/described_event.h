@@ -13,7 +13,7 @@ namespace verger::streams::detail {
 struct DescribedEvent {
   std::size_t message_size = 0;  ///< bytes of its message: what its digest is the SHA-256 of
   std::size_t partition = 0;     ///< by StreamKeys
-  SpilledEvent kept{};  ///< stream and originals by StreamKeys; the digest by whoever hashes
+  SpilledEvent kept{};  ///< stream and originals by StreamKeys; the digest by RecordHashing
 };
 
 /// Appends the event's message to `messages`. Hashing it, and finding the key of its stream, come
