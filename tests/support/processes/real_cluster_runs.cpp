@@ -109,7 +109,8 @@ std::string RealCluster::plan_operation(const std::string& operation,
   Finished planned;
   std::vector<std::string> arguments{"plan", operation, "orders", "-o", "json"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  if (!eventually(seconds(20), [&] {
+  // Until the nodes agree on a leader.
+  if (!eventually(seconds(60), [&] {
         planned = verger(arguments);
         return planned.status == 0;
       })) {
@@ -130,7 +131,7 @@ std::string RealCluster::start_run(const std::string& operation,
     return applied.status == 0;
   };
   // On a busy machine nodes elect another leader between a plan and its start.
-  if (eventually(seconds(20), [&] { return apply() || !applied.err.contains("stale_plan"); }) &&
+  if (eventually(seconds(60), [&] { return apply() || !applied.err.contains("stale_plan"); }) &&
       applied.status == 0) {
     return last_line(applied.out).at("id").get<std::string>();
   }
