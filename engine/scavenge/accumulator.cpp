@@ -21,8 +21,9 @@ Accumulator::Accumulator(RunContext& context, std::optional<std::int32_t> done_c
       chunk_(done_chunk ? *done_chunk + 1 : 0),
       next_(chunk_),
       ahead_(bounds()),
-      filling_(context.options.accumulation_batch),
-      given_(context.options.accumulation_batch),
+      batches_{detail::AccumulatedBatch(context.options.accumulation_batch),
+               detail::AccumulatedBatch(context.options.accumulation_batch)},
+      preparation_(context),
       writer_(context) {
   if (context_.options.works_ahead()) {
     checksums_.emplace(context_);
@@ -49,17 +50,17 @@ detail::ChunkSummary Accumulator::Source::read(std::uint32_t records) {
 
 Result<StepOutcome> Accumulator::step(Budget budget) {
   VERGER_RETURN_IF_ERROR(context_.check_stop());
-  if (auto opened = ahead_.open([this] { return open_next(); }); !opened && given_.empty()) {
+  if (auto opened = ahead_.open([this] { return open_next(); }); !opened && given().empty()) {
     return std::move(opened).error();  // what came before is stored first
   }
-  if (ahead_.empty() && given_.empty()) {
+  if (ahead_.empty() && given().empty()) {
     context_.state.forget_seen();
     return StepOutcome{StepOutcome::Kind::kDone, {}};
   }
-  const bool ends_chunk = given_.ended.has_value();
+  const bool ends_chunk = given().ended.has_value();
   Result<void> stored;
   Result<void> taken;
-  const auto store = [&, this] { stored = writer_.write(given_); };
+  const auto store = [&, this] { stored = writer_.write(given()); };
   if (ahead_.empty()) {
     store();
   } else {
@@ -68,7 +69,7 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
         [this](detail::ChunkSummary& summary, bool may_wait) {
           return take_part(summary, may_wait);
         },
-        given_.empty() ? std::function<void()>() : store);
+        given().empty() ? std::function<void()>() : store);
   }
   VERGER_RETURN_IF_ERROR(stored);
   if (ends_chunk) {
@@ -77,7 +78,7 @@ Result<StepOutcome> Accumulator::step(Budget budget) {
   }
   VERGER_RETURN_IF_ERROR(taken);
   if (complete_) {
-    std::swap(filling_, given_);
+    filling_ = 1 - filling_;
     complete_ = false;
   }
   if (!ahead_.empty() && ahead_.first_is_taken()) {
@@ -125,7 +126,7 @@ Result<bool> Accumulator::take_part(detail::ChunkSummary& summary, bool may_wait
   VERGER_RETURN_IF_ERROR(take(summary));
   if (summary.ended) {
     VERGER_RETURN_IF_ERROR(close_chunk());
-  } else if (filling_.pending.full()) {
+  } else if (filling().pending.full()) {
     VERGER_RETURN_IF_ERROR(finish_batch());
   }
   return true;
@@ -202,7 +203,7 @@ Result<void> Accumulator::take(const detail::ChunkSummary& summary) {
   for (const auto& record : summary.records) {
     note_up_to(record.names_before);
     settle();
-    filling_.pending.add(record, summary.text_of(record.metastream));
+    filling().pending.add(record, summary.text_of(record.metastream));
   }
   note_up_to(summary.names.size());
   point_reached_ = summary.point_reached;
@@ -218,31 +219,32 @@ Result<void> Accumulator::take(const detail::ChunkSummary& summary) {
 
 Result<void> Accumulator::close_chunk() {
   VERGER_RETURN_IF_ERROR(finish_checksum());
-  filling_.ended = {.number = chunk_,
-                    .range = std::exchange(range_, std::nullopt),
-                    .counts = std::exchange(counts_, {}),
-                    .started = ahead_.first().started};
+  filling().ended = {.number = chunk_,
+                     .range = std::exchange(range_, std::nullopt),
+                     .counts = std::exchange(counts_, {}),
+                     .started = ahead_.first().started};
   return finish_batch();
 }
 
 Result<void> Accumulator::finish_batch() {
   settle();
-  if (!filling_.pending.records().empty()) {
+  if (!filling().pending.records().empty()) {
     VERGER_RETURN_IF_ERROR(check_tables());
   }
+  VERGER_RETURN_IF_ERROR(preparation_.prepare(filling()));
   complete_ = true;
   return {};
 }
 
 void Accumulator::note(std::string_view stream, const detail::SeenNames::Key& key) {
   context_.state.expect(key);
-  if (filling_.pending.add_name(stream, key)) {
+  if (filling().pending.add_name(stream, key)) {
     settle();
   }
 }
 
 void Accumulator::settle() {
-  filling_.pending.settle([this](std::string_view name, const detail::SeenNames::Key& key) {
+  filling().pending.settle([this](std::string_view name, const detail::SeenNames::Key& key) {
     return !context_.state.seen_before(name, key);
   });
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "engine/log/chunk_checksum.h"
 #include "engine/scavenge/context.h"
 #include "engine/scavenge/detail/accumulated_batch.h"
+#include "engine/scavenge/detail/batch_preparation.h"
 #include "engine/scavenge/detail/batch_writer.h"
 #include "engine/scavenge/detail/checksums_ahead.h"
 #include "engine/scavenge/detail/chunk_summary.h"
@@ -21,10 +23,11 @@ namespace verger::scavenge {
 /// replaced metadata. One transaction for each logical chunk.
 ///
 /// What records say is first summarised (detail::ChunkReader), then taken in the order of the log
-/// into a batch, and then stored (detail::BatchWriter). Where threads may work ahead
-/// (ScavengeOptions::works_ahead) the following chunks are summarised, and the next batch is
-/// filled, meanwhile; what is taken and stored, and in which order, is the same. Errors:
-/// kUnsupported (a metadata record or tombstone the server fails on, too), kCorruption.
+/// into a batch, which is prepared (detail::BatchPreparation) and then stored
+/// (detail::BatchWriter). Where threads may work ahead (ScavengeOptions::works_ahead) the following
+/// chunks are summarised, and the next batch is filled and prepared, meanwhile; what is taken and
+/// stored, and in which order, is the same. Errors: kUnsupported (a metadata record or tombstone
+/// the server fails on, too), kCorruption.
 class Accumulator final : public StageTask {
  public:
   Accumulator(RunContext& context, std::optional<std::int32_t> done_chunk);
@@ -61,7 +64,9 @@ class Accumulator final : public StageTask {
   Result<void> check_tables();
   /// Of the first chunk.
   Result<void> finish_checksum();
-  /// What is filled is to be stored.
+  detail::AccumulatedBatch& filling() { return batches_[filling_]; }
+  detail::AccumulatedBatch& given() { return batches_[1 - filling_]; }
+  /// Prepares what is filled, which is to be stored.
   Result<void> finish_batch();
   /// Keeps the name for that, unless it was noted before.
   void note(std::string_view stream, const detail::SeenNames::Key& key);
@@ -76,9 +81,10 @@ class Accumulator final : public StageTask {
   detail::ReadCounts counts_;       ///< of the first chunk
   std::optional<TimeRange> range_;  ///< likewise
   bool point_reached_ = false;
-  detail::AccumulatedBatch filling_;
-  bool complete_ = false;           ///< it is to be stored
-  detail::AccumulatedBatch given_;  ///< the one before, which is being stored
+  std::array<detail::AccumulatedBatch, 2> batches_;
+  std::size_t filling_ = 0;  ///< of both; the other one was filled before, and is being stored
+  bool complete_ = false;    ///< what is filled is to be stored
+  detail::BatchPreparation preparation_;
   detail::BatchWriter writer_;
   std::uint64_t chunks_ = 0;  ///< stored
 };

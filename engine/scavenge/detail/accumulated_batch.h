@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "engine/base/clock.h"
 #include "engine/scavenge/detail/pending_records.h"
+#include "engine/scavenge/scavenge_state.h"
 #include "engine/scavenge/types.h"
 
 namespace verger::scavenge::detail {
@@ -29,13 +31,20 @@ struct AccumulatedBatch {
   };
 
   explicit AccumulatedBatch(std::size_t most_names) : pending(most_names) {}
+  AccumulatedBatch(const AccumulatedBatch&) = delete;  // views into itself
+  AccumulatedBatch& operator=(const AccumulatedBatch&) = delete;
 
   PendingRecords pending;
-  std::optional<EndedChunk> ended;  ///< the last record of this chunk is among them
+  // By BatchPreparation, which also sorts the records by the hashes of their metastreams:
+  std::vector<ScavengeState::NamedHash> streams;  ///< by their hashes as signed numbers
+  std::vector<std::uint32_t> by_original;  ///< places of records, by the original streams' hashes
+  std::optional<EndedChunk> ended;         ///< the last record of this chunk is among them
 
   [[nodiscard]] bool empty() const { return pending.empty() && !ended; }
   void clear() {
     pending.clear();
+    streams.clear();
+    by_original.clear();
     ended.reset();
   }
 };

@@ -13,8 +13,6 @@ namespace verger::scavenge::detail {
 namespace {
 
 constexpr std::uint64_t kRecordsBetweenPauses = 1024;
-/// How many numbers of a metastream are looked at for records out of order.
-constexpr std::int64_t kOrderWindow = 100;
 constexpr double kReplacedWeight = 2;
 
 double seconds_of(std::chrono::nanoseconds duration) {
@@ -23,8 +21,7 @@ double seconds_of(std::chrono::nanoseconds duration) {
 
 }  // namespace
 
-BatchWriter::BatchWriter(RunContext& context)
-    : context_(context), index_(context.parts.index, context.parts.log, context.point.position) {}
+BatchWriter::BatchWriter(RunContext& context) : context_(context) {}
 
 Result<void> BatchWriter::write(AccumulatedBatch& batch) {
   if (!in_transaction_) {
@@ -32,7 +29,7 @@ Result<void> BatchWriter::write(AccumulatedBatch& batch) {
     in_transaction_ = true;
   }
   if (!batch.pending.empty()) {
-    VERGER_RETURN_IF_ERROR(store(batch.pending));
+    VERGER_RETURN_IF_ERROR(store(batch));
   }
   if (batch.ended) {
     VERGER_RETURN_IF_ERROR(end_chunk(*batch.ended));
@@ -73,27 +70,14 @@ void BatchWriter::report_chunk(const AccumulatedBatch::EndedChunk& chunk, Monoto
       seconds_of(now - before_commit)));
 }
 
-Result<void> BatchWriter::store(PendingRecords& pending) {
+Result<void> BatchWriter::store(AccumulatedBatch& batch) {
+  auto& pending = batch.pending;
   const auto pause = [this] { return context_.check_stop(); };
-  std::vector<ScavengeState::NamedHash> streams;
-  streams.reserve(pending.names().size());
-  for (const auto& name : pending.names()) {
-    const auto text = pending.text(name);
-    streams.push_back({context_.state.hash(text), text});
-  }
-  VERGER_TRY(const bool noted, context_.state.note_streams(streams, pause));
+  VERGER_TRY(const bool noted, context_.state.note_streams(batch.streams, pause));
   if (!noted) {
     return store_in_order(pending);
   }
-  // Records of one stream keep their order, which is that of their positions; those of different
-  // streams do not touch each other, and weights are whole numbers.
   auto& records = pending.records();
-  const auto sort_by = [&records](StreamHash PendingRecord::* hash) {
-    std::ranges::sort(records, {}, [hash](const PendingRecord& record) {
-      return std::pair(static_cast<std::int64_t>((record.*hash).value()), record.position);
-    });
-  };
-  sort_by(&PendingRecord::metastream_hash);
   std::uint64_t done = 0;
   for (auto& record : records) {
     if (done++ % kRecordsBetweenPauses == 0) {
@@ -101,12 +85,12 @@ Result<void> BatchWriter::store(PendingRecords& pending) {
     }
     VERGER_RETURN_IF_ERROR(apply_to_metastream(record, pending.text(record.metastream)));
   }
-  sort_by(&PendingRecord::original_hash);
   std::vector<ScavengeState::LimitsOfStream> limits;  // tombstones leave them alone
-  for (const auto& record : records) {
+  for (const auto place : batch.by_original) {
     if (done++ % kRecordsBetweenPauses == 0) {
       VERGER_RETURN_IF_ERROR(pause());
     }
+    const auto& record = records[place];
     VERGER_RETURN_IF_ERROR(apply_to_original(record, pending.text(record.metastream), &limits));
   }
   return context_.state.set_limits(limits, pause);
@@ -124,6 +108,7 @@ Result<void> BatchWriter::store_in_order(PendingRecords& pending) {
     }
     return {};
   };
+  std::ranges::sort(pending.records(), {}, &PendingRecord::position);
   std::uint64_t done = 0;
   for (auto& record : pending.records()) {
     if (done++ % kRecordsBetweenPauses == 0) {
@@ -154,25 +139,19 @@ Result<void> BatchWriter::apply_to_metastream(PendingRecord& record, std::string
   auto& state = context_.state;
   const StreamHandle metastream{record.metastream_hash,
                                 state.is_collision(name) ? std::string(name) : std::string()};
-  if (record.tombstone) {
-    VERGER_RETURN_IF_ERROR(state.set_metastream_tombstone(metastream));
-    VERGER_TRY(const auto last, index_.last_number(metastream, [name]() -> Result<std::string> {
-      return std::string(name);
-    }));
-    if (last != kNoStream) {
-      VERGER_RETURN_IF_ERROR(index_.forward(metastream, last.value(), 1, infos_));
-      if (!infos_.empty()) {
-        add_weight(infos_.front().position);
-      }
+  if (metastream.by_name()) {
+    if (!order_) {
+      order_.emplace(context_);
     }
-    return {};
+    VERGER_RETURN_IF_ERROR(order_->look_up(record, name, metastream));
   }
-  VERGER_TRY(const auto order, order_of(record, metastream));
-  record.in_order = order.in_order;
-  if (order.replaced) {
-    add_weight(*order.replaced);
+  if (record.replaced != kNothingReplaced) {
+    add_weight(record.replaced);
   }
-  if (!order.in_order) {
+  if (record.tombstone) {
+    return state.set_metastream_tombstone(metastream);
+  }
+  if (!record.in_order) {
     context_.parts.out.info(
         fmt::format("SCAVENGING: metadata record {} of stream \"{}\" at {} is out of order",
                     record.number, name, record.position));
@@ -212,24 +191,6 @@ Result<void> BatchWriter::apply_to_original(const PendingRecord& record,
   limits.max_count = limit(record.max_count);
   limits.truncate_before = limit(record.truncate_before);
   return state.set_limits(original, limits);
-}
-
-Result<BatchWriter::MetadataOrder> BatchWriter::order_of(const PendingRecord& record,
-                                                         const StreamHandle& metastream) {
-  const auto number = record.number;
-  const auto from = std::max<std::int64_t>(number.value() - 1, 0);
-  VERGER_RETURN_IF_ERROR(index_.forward(metastream, from, kOrderWindow, infos_));
-  MetadataOrder order;
-  for (const auto& info : infos_) {
-    if (info.position < record.position && info.number >= number) {
-      return MetadataOrder{.in_order = false, .replaced = record.position};
-    }
-  }
-  if (!infos_.empty() && infos_.front().number < number &&
-      infos_.front().position < record.position) {
-    order.replaced = infos_.front().position;
-  }
-  return order;
 }
 
 }  // namespace verger::scavenge::detail

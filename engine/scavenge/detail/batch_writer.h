@@ -8,7 +8,7 @@
 
 #include "engine/scavenge/context.h"
 #include "engine/scavenge/detail/accumulated_batch.h"
-#include "engine/scavenge/index_view.h"
+#include "engine/scavenge/detail/record_order.h"
 
 namespace verger::scavenge::detail {
 
@@ -19,37 +19,29 @@ namespace verger::scavenge::detail {
 class BatchWriter {
  public:
   explicit BatchWriter(RunContext& context);
-  /// Stores the batch, which comes after the one before in the log, and clears it; commits when a
-  /// chunk has ended. Index tables have been compared with their checksums if there are records.
-  /// After an error the transaction is to be rolled back. Errors: those of the state; kCancelled.
+  /// Stores the batch, which BatchPreparation has prepared and which comes after the one before in
+  /// the log, and clears it; commits when a chunk has ended. After an error the transaction is to
+  /// be rolled back. Errors: those of the state; kCancelled.
   Result<void> write(AccumulatedBatch& batch);
 
  private:
-  /// What an earlier or later record in the metastream means for this one.
-  struct MetadataOrder {
-    bool in_order = true;
-    std::optional<LogPosition> replaced;
-  };
-
-  /// All of it sorted by hash, which is several times as fast as in the order of the log, or in
-  /// that order when a stream collides for the first time.
-  Result<void> store(PendingRecords& pending);
+  /// In the order of the hashes, or in that of the log when a stream collides for the first time.
+  Result<void> store(AccumulatedBatch& batch);
   Result<void> store_in_order(PendingRecords& pending);
   Result<void> end_chunk(const AccumulatedBatch::EndedChunk& chunk);
   void report_chunk(const AccumulatedBatch::EndedChunk& chunk, Monotonic before_commit);
   Result<void> report_collision(std::string_view stream);
-  /// What the record, of that metastream, means for it, and for the original stream.
+  /// What the record, of that metastream, means for it, and for the original stream. What the
+  /// index says of it is known already, unless its stream is kept by name.
   Result<void> apply_to_metastream(PendingRecord& record, std::string_view metastream);
   /// Limits of streams that are kept by hash are only added to `by_hash`, unless that is nullptr.
   Result<void> apply_to_original(const PendingRecord& record, std::string_view metastream,
                                  std::vector<ScavengeState::LimitsOfStream>* by_hash);
-  Result<MetadataOrder> order_of(const PendingRecord& record, const StreamHandle& metastream);
   void add_weight(LogPosition position);
 
   RunContext& context_;
-  IndexView index_;
+  std::optional<RecordOrder> order_;  ///< for streams kept by name, once there is one
   bool in_transaction_ = false;
-  std::vector<index::IndexEntry> infos_;
   std::map<std::int32_t, double> weights_;  ///< added by records of the chunk that has not ended
 };
 

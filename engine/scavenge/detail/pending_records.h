@@ -20,18 +20,23 @@ struct PendingName {
   std::uint32_t size = 0;
 };
 
+constexpr LogPosition kNothingReplaced{-1};
+
 /// A metadata record or a tombstone whose effects are not stored yet.
 struct PendingRecord {
   bool tombstone = false;
-  /// Set once the metastream's entries were looked at: an out-of-order record has no effect.
+  /// By RecordOrder: a record that is out of order has no effect.
   bool in_order = true;
+  /// So many names stand before it in the log.
+  std::uint32_t names_before = 0;
+  /// By RecordOrder: what goes because of this one, or the record itself where it is out of order;
+  /// -1: nothing.
+  LogPosition replaced = kNothingReplaced;
   PendingName metastream;  ///< the original stream's name is its end
   StreamHash metastream_hash;
   StreamHash original_hash;
   EventNumber number;
   LogPosition position;
-  /// So many names stand before it in the log.
-  std::uint32_t names_before = 0;
   /// -1: none. ($tb may be 0; the others are above.)
   std::int64_t max_age_seconds = -1;
   std::int64_t max_count = -1;
@@ -39,7 +44,7 @@ struct PendingRecord {
 };
 
 /// Streams met and records read by the accumulator, in the order of the log, until there are
-/// enough of them to be worth sorting: some 60 MiB at most.
+/// enough of them to be worth sorting: some 50 MiB at most.
 class PendingRecords {
  public:
   /// `most_names`: as many are enough, and a quarter as many records.
@@ -71,7 +76,12 @@ class PendingRecords {
   }
   /// After settle(), with the names of its streams.
   void add(PendingRecord record, std::string_view metastream) {
-    record.metastream = store(metastream);
+    if (records_.capacity() == 0) {  // growing would copy, and keep what it has copied from
+      records_.reserve(most_records_ + kMostAddedAtOnce);
+    }
+    // Most often its name is the newest one.
+    record.metastream =
+        !names_.empty() && text(names_.back()) == metastream ? names_.back() : store(metastream);
     record.names_before = static_cast<std::uint32_t>(names_.size());
     records_.push_back(record);
   }
@@ -98,8 +108,13 @@ class PendingRecords {
  private:
   static constexpr std::size_t kMostText = std::size_t{24} << 20U;
   static constexpr std::size_t kMostCandidates = 32;
+  /// Records that are added after the last of them was enough.
+  static constexpr std::size_t kMostAddedAtOnce = std::size_t{1} << 15U;
 
   PendingName store(std::string_view name) {
+    if (text_.capacity() < kMostText) {
+      text_.reserve(kMostText + kMostText / 4);
+    }
     const PendingName stored{static_cast<std::uint32_t>(text_.size()),
                              static_cast<std::uint32_t>(name.size())};
     text_ += name;

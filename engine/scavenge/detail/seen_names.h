@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -14,8 +15,9 @@ namespace verger::scavenge::detail {
 
 /// Remembers which names were met, in a bounded amount of memory: 8 bytes for each of at most
 /// `entries` names, and a quarter of it for the table before the largest one. A name may be
-/// forgotten. It is known by 64 bits of one hash, at a place that another one gives, not by its
-/// bytes: among ten million names two that are taken for one have a chance of 10^-11.
+/// forgotten, but hardly one before the table is three quarters full, as each may be in two places.
+/// It is known by 64 bits of one hash, at places that another one gives, not by its bytes: among
+/// ten million names two that are taken for one have a chance of 10^-11.
 class SeenNames {
  public:
   explicit SeenNames(std::size_t entries)
@@ -32,7 +34,8 @@ class SeenNames {
   /// inserting them then, hides most of the waiting.
   void expect(const Key& key) const {
     if (!newest_.empty()) {
-      __builtin_prefetch(newest_.data() + set_of(key, newest_), 1);
+      __builtin_prefetch(newest_.data() + set_of(key.place, newest_), 1);
+      __builtin_prefetch(newest_.data() + set_of(other(key.place), newest_), 1);
     }
   }
 
@@ -41,21 +44,23 @@ class SeenNames {
     if (newest_.empty()) {
       newest_.resize(size_);
     }
-    auto* set = newest_.data() + set_of(key, newest_);
-    for (std::size_t way = 0; way < kWays; ++way) {
-      if (set[way] == key.tag) {
-        return true;
-      }
-      if (set[way] == 0) {
-        set[way] = key.tag;
-        const bool known = is_in(older_, key);
-        grow();
-        return known;
-      }
+    auto* first = newest_.data() + set_of(key.place, newest_);
+    auto* second = newest_.data() + set_of(other(key.place), newest_);
+    const auto used = place_in(first, key.tag);
+    const auto used_second = place_in(second, key.tag);
+    if ((used < kWays && first[used] == key.tag) ||
+        (used_second < kWays && second[used_second] == key.tag)) {
+      return true;
     }
-    // Any of them: a round over all names would always find the longest unused one gone.
-    set[victim_++ % kWays] = key.tag;
-    return is_in(older_, key);
+    const bool known = is_in(older_, key);
+    if (const auto least = std::min(used, used_second); least < kWays) {
+      (used == least ? first : second)[least] = key.tag;
+      grow();
+    } else {
+      // Any of them: a round over all names would always find the longest unused one gone.
+      first[victim_++ % kWays] = key.tag;
+    }
+    return known;
   }
   bool insert(std::string_view name) { return insert(key_of(name)); }
 
@@ -72,15 +77,26 @@ class SeenNames {
   static constexpr std::size_t kGrowth = 4;
   static constexpr std::size_t kWays = 8;  ///< a line of the processor's cache
 
-  static std::size_t set_of(const Key& key, const Table& table) {
-    return static_cast<std::size_t>(key.place) & (table.size() - kWays);
+  static std::size_t set_of(std::uint64_t place, const Table& table) {
+    return static_cast<std::size_t>(place) & (table.size() - kWays);
+  }
+  static std::uint64_t other(std::uint64_t place) { return std::rotl(place, 32); }
+  /// Where the tag stands in the set, or the first free place; kWays: neither.
+  static std::size_t place_in(const std::uint64_t* set, std::uint64_t tag) {
+    std::size_t way = 0;
+    while (way < kWays && set[way] != tag && set[way] != 0) {
+      ++way;
+    }
+    return way;
   }
   static bool is_in(const Table& table, const Key& key) {
     if (table.empty()) {
       return false;
     }
-    const auto* set = table.data() + set_of(key, table);
-    return std::find(set, set + kWays, key.tag) != set + kWays;
+    return std::ranges::any_of(std::array{key.place, other(key.place)}, [&](std::uint64_t place) {
+      const auto* set = table.data() + set_of(place, table);
+      return std::find(set, set + kWays, key.tag) != set + kWays;
+    });
   }
 
   /// One entry more. A table that is half full is followed by a larger one, which takes the names

@@ -99,6 +99,20 @@ TEST(SeenNames, KnowsNamesWhileItGrows) {
   EXPECT_GT(known, 90'000);
 }
 
+TEST(SeenNames, ForgetsHardlyOneUntilThreeQuartersAreTaken) {
+  constexpr int kEntries = 1 << 14;
+  constexpr int kNames = kEntries * 3 / 4;
+  detail::SeenNames seen(kEntries);
+  for (int n = 0; n < kNames; ++n) {
+    EXPECT_FALSE(seen.insert("stream-" + std::to_string(n))) << n;
+  }
+  int known = 0;
+  for (int n = 0; n < kNames; ++n) {
+    known += seen.insert("stream-" + std::to_string(n)) ? 1 : 0;
+  }
+  EXPECT_GT(known, kNames * 999 / 1000);
+}
+
 TEST(SeenNames, ForgetsSomeNamesWhenThereAreMoreThanItHolds) {
   detail::SeenNames seen(1024);
   for (int round = 0; round < 2; ++round) {
