@@ -45,11 +45,17 @@ TEST_P(Tournament, EndsRightAfterAKill) {
     cluster.start_node(0, deadly);
   }
   ASSERT_EQ(cluster.wait_until_settled(), "");
-  const auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(120));
-  SCOPED_TRACE(cluster.logs());
   const std::string armed = failpoint;
   const auto name = armed.substr(0, armed.find(':'));
-  EXPECT_NE(file_text(reached).find(name), std::string::npos) << "never reached: " << failpoint;
+  const auto was_reached = [&] { return file_text(reached).contains(name); };
+  auto run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(120));
+  // On a busy machine nodes elect another leader in the middle of a run, and none has to resign.
+  for (int more = 0; more < 2 && !was_reached(); ++more) {
+    expect_a_good_end(run);
+    run = cluster.wait_for_run(cluster.start_scavenge_run(), seconds(120));
+  }
+  SCOPED_TRACE(cluster.logs());
+  EXPECT_TRUE(was_reached()) << "never reached: " << failpoint;
   expect_a_good_end(run);
   EXPECT_EQ(cluster.wait_until_settled(), "");
 }
