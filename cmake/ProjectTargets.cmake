@@ -3,10 +3,11 @@
 #   NAME; SOURCES: patterns, where a folder has several
 # verger_program(NAME [NET] MAIN file.cpp DEPENDS ...)
 # verger_test(NAME [NET] DEPENDS ... [LIBS ...] [LABEL unit|integration|e2e|fault|simulation]
-#   [TIMEOUT s])
+#   [TIMEOUT s] [PROCESSORS n])
 # NET: the precompiled header with Asio and JSON (cmake/PrecompiledHeaders.cmake); CLI: with CLI11
 #   and JSON
-#   every *.cpp below the folder is one GoogleTest binary; each of its tests is a ctest test of its own
+#   every *.cpp below the folder is one GoogleTest binary; each of its tests is a ctest test of its own.
+#   PROCESSORS: places it takes of a test run (./dev test), where others beside it would disturb it
 include(GNUInstallDirs)
 
 set(CMAKE_CXX_STANDARD 23)
@@ -109,7 +110,7 @@ endfunction()
 
 include(GoogleTest OPTIONAL)
 function(verger_test name)
-  cmake_parse_arguments(ARG "NET" "LABEL;TIMEOUT" "DEPENDS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "NET" "LABEL;TIMEOUT;PROCESSORS" "DEPENDS;LIBS" ${ARGN})
   verger_reject_leftovers(${name} ${ARG_UNPARSED_ARGUMENTS})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
   if(NOT sources)
@@ -130,13 +131,10 @@ function(verger_test name)
     VERGER_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   target_compile_options(${name} PRIVATE ${verger_without_coverage})
   verger_reuse_precompiled(${name} test "${ARG_NET}" FALSE)
-  # A cluster of processes takes most of a processor; with too many of them at once, elections do not
-  # come to rest.
-  set(slots 1)
-  if(ARG_LABEL STREQUAL "e2e")
-    set(slots 2)
+  if(NOT ARG_PROCESSORS)
+    set(ARG_PROCESSORS 1)
   endif()
   # COST: what may take longest starts first, so that no long test is left alone at the end.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT} PROCESSORS ${slots})
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT} PROCESSORS ${ARG_PROCESSORS})
 endfunction()
