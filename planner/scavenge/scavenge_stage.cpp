@@ -142,9 +142,10 @@ NodeStage scavenge_stage(const ScavengeOrder& order, const History& history,
           "there is no agent to see whether the log has an unreached point; one "
           "that is there would be taken instead of a new one");
     }
-    row = creates ? "cannot be seen without an agent; rows 1, 4, 5 are cleared by starts with "
-                    "syncOnly first, then row 2, 6 or 8"
-                  : "cannot be seen without an agent; row 1 or 7 first, then row 4 or 5";
+    row = creates ? "cannot be seen without an agent: starts with syncOnly first finish what is "
+                    "open, then one creates the new point"
+                  : "cannot be seen without an agent: a start with syncOnly first finishes what is "
+                    "open, then one takes the new point";
   }
 
   if (creates) {

@@ -34,6 +34,9 @@ struct Scavenged {
   bool resumed = false;  ///< what was saved before an interruption is not in the sums
 
   void take(std::string_view kind, const json& result, bool interrupted);
+  /// Only starts before its own scavenge are in the sums, which found nothing to finish: what its
+  /// own one did was not seen.
+  void forget_zeros();
 };
 
 void add_number(json& sum, const json& value) {
@@ -60,6 +63,14 @@ void Scavenged::take(std::string_view kind, const json& result, bool interrupted
   resumed = resumed || interrupted;
 }
 
+void Scavenged::forget_zeros() {
+  for (auto* sum : {&space_saved, &records_removed}) {
+    if (*sum == 0) {
+      *sum = json();
+    }
+  }
+}
+
 /// An attempt before the one that was done began its work. After "lock_held" chunks may have been
 /// switched: the lock can be lost between two of them.
 bool was_interrupted(const StepState& step) {
@@ -84,6 +95,11 @@ struct Seen {
   explicit Seen(const RunState& run) {
     for (const auto& stage : run.plan->stages) {
       collect(run, stage);
+    }
+    for (auto& [name, scavenged] : nodes) {
+      if (not_begun.contains(name) || not_ended.contains(name)) {
+        scavenged.forget_zeros();
+      }
     }
   }
 
@@ -222,11 +238,12 @@ json report(const RunState& run, json timeline) {
   for (const auto& [name, scavenged] : seen.nodes) {
     if (scavenged.resumed && !scavenged.space_saved.is_null()) {
       notes.push_back(
-          fmt::format("{}: its scavenge was interrupted and resumed; the space saved{} are "
-                      "those of what came after",
-                      name,
-                      scavenged.way == "online" ? ", records removed and chunks switched"
-                                                : " and records removed"));
+          fmt::format("{}: its scavenge was interrupted and resumed; {} after that", name,
+                      scavenged.way == "online"
+                          ? "space saved, records removed and chunks switched are what was counted"
+                      : scavenged.records_removed.is_null()
+                          ? "space saved is what was counted"
+                          : "space saved and records removed are what was counted"));
     }
   }
   for (const auto& [node, reason] : seen.not_ended) {

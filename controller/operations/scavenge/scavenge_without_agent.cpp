@@ -185,16 +185,23 @@ std::string why_point_may_be_missing(const StepContext& context) {
       node->writer_checkpoint, writer, node->chaser_checkpoint, node->last_commit_position, commit);
 }
 
+/// What a run without work of its own means. A start that is to finish what is open needs no point.
+const char* text_without_work(const StepContext& context) {
+  return text_parameter(context.step, "target") == "open"
+             ? "the run's log ended in Success without any work: nothing was left to finish"
+             : "the run's log ended in Success without any work: the node, whose log has the "
+               "point, had nothing left to do for it";
+}
+
 /// `space_saved`: null where it is not known. `worked`: the run reported work of its own.
 Verdict claim_done(const StepContext& context, const std::string& id, const json& space_saved,
                    std::optional<bool> worked) {
-  json result{{"point", json()},
-              {"scavenge_id", id},
-              {"space_saved", space_saved},
-              {"seen", worked.value_or(true)
-                           ? "the run's log ended in Success; the point cannot be seen"
-                           : "the run's log ended in Success without any work: the node, whose "
-                             "log has the point, had nothing left to do for it"}};
+  json result{
+      {"point", json()},
+      {"scavenge_id", id},
+      {"space_saved", space_saved},
+      {"seen", worked.value_or(true) ? "the run's log ended in Success; the point cannot be seen"
+                                     : text_without_work(context)}};
   if (worked) {
     result["untouched"] = !*worked;
   }

@@ -124,6 +124,31 @@ TEST_F(ReportTest, AStepThatIsNotNeededLeavesWhatTheNodeReportedBefore) {
   }
 }
 
+TEST_F(ReportTest, NothingIsSaidOfWhatASkippedScavengeFreed) {
+  auto state = a_.h.state(a_.run_to_its_end());
+  auto plan = *state.plan;
+  auto& group = plan.stages.back().groups.emplace_back();
+  group.push_back(plan.stages.front().groups.front().front());
+  group.front().id = "own-n2";
+  group.front().node = "n2";
+  group.front().kind = "scavenge";
+  state.plan = std::make_shared<const planner::Plan>(plan);
+  state.steps["own-n2"].status = StepStatus::kSkipped;
+  const auto freed_by_n2 = [&state](int before) {
+    for (auto& [id, step] : state.steps) {
+      if (step.result->contains("space_saved")) {
+        step.result = step.result.merged_with(nlohmann::json{{"space_saved", before}});
+      }
+    }
+    const auto report = views::report(state);
+    EXPECT_THAT(report["notes"].dump(), HasSubstr("not scavenged: n2"));
+    EXPECT_EQ(report["nodes"][0]["space_saved"], before);
+    return report["nodes"][1]["space_saved"];
+  };
+  EXPECT_TRUE(freed_by_n2(0).is_null());
+  EXPECT_EQ(freed_by_n2(100), 100) << "by finishing what had been open";
+}
+
 TEST_F(ReportTest, TheReportNamesTheFirstDifferingChunkAndDoesNotCallItCorrupt) {
   a_.h.cluster.node("n3").digest = "bb";
   const auto report = a_.get("/runs/" + a_.run_to_its_end())["report"];
