@@ -9,7 +9,7 @@ namespace verger::scavenge {
 namespace {
 
 /// What the summaries of all chunks together hold, apart from what each thread is reading.
-constexpr std::size_t kMostSummaries = std::size_t{16} << 20U;
+constexpr std::size_t kMostSummaries = std::size_t{8} << 20U;
 /// Chunks that are read, or have been read and wait to be taken: as many as are compared with their
 /// checksums together, for which the first one may have to wait.
 constexpr std::size_t kMostChunksAhead = FileVerification::kMostFiles;
@@ -21,12 +21,14 @@ Accumulator::Accumulator(RunContext& context, std::optional<std::int32_t> done_c
       chunk_(done_chunk ? *done_chunk + 1 : 0),
       next_(chunk_),
       ahead_(bounds()),
-      batches_{detail::AccumulatedBatch(context.options.accumulation_batch),
-               detail::AccumulatedBatch(context.options.accumulation_batch)},
+      filling_(std::make_unique<detail::AccumulatedBatch>(context.options.accumulation_batch)),
+      spare_(std::make_unique<detail::AccumulatedBatch>(context.options.accumulation_batch)),
       preparation_(context),
       writer_(context) {
   if (context_.options.works_ahead()) {
     checksums_.emplace(context_);
+    storing_.emplace(
+        [this](detail::AccumulatedBatch& batch) { batch.stored = writer_.write(batch); });
   }
   const auto last = context_.chunk_of(context_.point.position);
   context_.progress.total = chunk_ <= last ? static_cast<std::uint64_t>(last - chunk_ + 1) : 0;
@@ -49,37 +51,28 @@ detail::ChunkSummary Accumulator::Source::read(std::uint32_t records) {
 }
 
 Result<StepOutcome> Accumulator::step(Budget budget) {
-  VERGER_RETURN_IF_ERROR(context_.check_stop());
-  if (auto opened = ahead_.open([this] { return open_next(); }); !opened && given().empty()) {
-    return std::move(opened).error();  // what came before is stored first
+  auto outcome = advance(budget);
+  if (!outcome) {
+    VERGER_RETURN_IF_ERROR(collect_stored(/*wait=*/true));  // it comes before what failed
   }
-  if (ahead_.empty() && given().empty()) {
+  return outcome;
+}
+
+Result<StepOutcome> Accumulator::advance(Budget budget) {
+  VERGER_RETURN_IF_ERROR(context_.check_stop());
+  VERGER_RETURN_IF_ERROR(collect_stored(/*wait=*/false));
+  VERGER_RETURN_IF_ERROR(ahead_.open([this] { return open_next(); }));
+  if (ahead_.empty()) {
+    VERGER_RETURN_IF_ERROR(collect_stored(/*wait=*/true));
     context_.state.forget_seen();
     return StepOutcome{StepOutcome::Kind::kDone, {}};
   }
-  const bool ends_chunk = given().ended.has_value();
-  Result<void> stored;
-  Result<void> taken;
-  const auto store = [&, this] { stored = writer_.write(given()); };
-  if (ahead_.empty()) {
-    store();
-  } else {
-    taken = ahead_.step(
-        budget.units,
-        [this](detail::ChunkSummary& summary, bool may_wait) {
-          return take_part(summary, may_wait);
-        },
-        given().empty() ? std::function<void()>() : store);
-  }
-  VERGER_RETURN_IF_ERROR(stored);
-  if (ends_chunk) {
-    context_.progress.done = ++chunks_;
-    VERGER_RETURN_IF_ERROR(context_.unit_finished(Stage::kAccumulating, chunks_));
-  }
-  VERGER_RETURN_IF_ERROR(taken);
+  VERGER_RETURN_IF_ERROR(
+      ahead_.step(budget.units, [this](detail::ChunkSummary& summary, bool may_wait) {
+        return take_part(summary, may_wait);
+      }));
   if (complete_) {
-    filling_ = 1 - filling_;
-    complete_ = false;
+    VERGER_RETURN_IF_ERROR(store_filled());
   }
   if (!ahead_.empty() && ahead_.first_is_taken()) {
     ahead_.drop_first();
@@ -126,7 +119,7 @@ Result<bool> Accumulator::take_part(detail::ChunkSummary& summary, bool may_wait
   VERGER_RETURN_IF_ERROR(take(summary));
   if (summary.ended) {
     VERGER_RETURN_IF_ERROR(close_chunk());
-  } else if (filling().pending.full()) {
+  } else if (filling_->pending.full()) {
     VERGER_RETURN_IF_ERROR(finish_batch());
   }
   return true;
@@ -203,7 +196,7 @@ Result<void> Accumulator::take(const detail::ChunkSummary& summary) {
   for (const auto& record : summary.records) {
     note_up_to(record.names_before);
     settle();
-    filling().pending.add(record, summary.text_of(record.metastream));
+    filling_->pending.add(record, summary.text_of(record.metastream));
   }
   note_up_to(summary.names.size());
   point_reached_ = summary.point_reached;
@@ -219,7 +212,7 @@ Result<void> Accumulator::take(const detail::ChunkSummary& summary) {
 
 Result<void> Accumulator::close_chunk() {
   VERGER_RETURN_IF_ERROR(finish_checksum());
-  filling().ended = {.number = chunk_,
+  filling_->ended = {.number = chunk_,
                      .range = std::exchange(range_, std::nullopt),
                      .counts = std::exchange(counts_, {}),
                      .started = ahead_.first().started};
@@ -228,23 +221,53 @@ Result<void> Accumulator::close_chunk() {
 
 Result<void> Accumulator::finish_batch() {
   settle();
-  if (!filling().pending.records().empty()) {
+  if (!filling_->pending.records().empty()) {
     VERGER_RETURN_IF_ERROR(check_tables());
   }
-  VERGER_RETURN_IF_ERROR(preparation_.prepare(filling()));
+  VERGER_RETURN_IF_ERROR(preparation_.prepare(*filling_));
   complete_ = true;
+  return {};
+}
+
+Result<void> Accumulator::store_filled() {
+  VERGER_RETURN_IF_ERROR(collect_stored(/*wait=*/true));
+  auto batch = std::exchange(filling_, std::move(spare_));
+  complete_ = false;
+  if (storing_) {
+    storing_->give(std::move(batch));
+    return {};
+  }
+  batch->stored = writer_.write(*batch);
+  return finish_stored(std::move(batch));
+}
+
+Result<void> Accumulator::collect_stored(bool wait) {
+  auto batch = !storing_ ? nullptr : wait ? storing_->take() : storing_->take_done();
+  return batch == nullptr ? Result<void>{} : finish_stored(std::move(batch));
+}
+
+Result<void> Accumulator::finish_stored(std::unique_ptr<detail::AccumulatedBatch> batch) {
+  spare_ = std::move(batch);
+  const bool ended = spare_->ended.has_value();
+  auto stored = std::exchange(spare_->stored, {});
+  spare_->clear();
+  VERGER_RETURN_IF_ERROR(stored);
+  if (ended) {
+    context_.progress.done = ++chunks_;
+    return context_.unit_finished(Stage::kAccumulating, chunks_);
+  }
   return {};
 }
 
 void Accumulator::note(std::string_view stream, const detail::SeenNames::Key& key) {
   context_.state.expect(key);
-  if (filling().pending.add_name(stream, key)) {
+  if (filling_->pending.add_name(stream, key)) {
     settle();
   }
 }
 
 void Accumulator::settle() {
-  filling().pending.settle([this](std::string_view name, const detail::SeenNames::Key& key) {
+  filling_->pending.settle([this](std::string_view name, const detail::SeenNames::Key& key) {
     return !context_.state.seen_before(name, key);
   });
 }

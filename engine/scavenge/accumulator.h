@@ -1,11 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "engine/base/background_stage.h"
 #include "engine/log/chunk.h"
 #include "engine/log/chunk_checksum.h"
 #include "engine/scavenge/context.h"
@@ -31,9 +31,11 @@ namespace verger::scavenge {
 class Accumulator final : public StageTask {
  public:
   Accumulator(RunContext& context, std::optional<std::int32_t> done_chunk);
+  /// After an error nothing is being stored any longer.
   Result<StepOutcome> step(Budget budget) override;
 
  private:
+  Result<StepOutcome> advance(Budget budget);
   /// A logical chunk.
   struct Source {
     using Part = detail::ChunkSummary;
@@ -64,10 +66,13 @@ class Accumulator final : public StageTask {
   Result<void> check_tables();
   /// Of the first chunk.
   Result<void> finish_checksum();
-  detail::AccumulatedBatch& filling() { return batches_[filling_]; }
-  detail::AccumulatedBatch& given() { return batches_[1 - filling_]; }
   /// Prepares what is filled, which is to be stored.
   Result<void> finish_batch();
+  /// Stores it, or has it stored, once the batch before it is.
+  Result<void> store_filled();
+  /// Looks at the outcome of the batch that is being stored, if it is, or waits for it.
+  Result<void> collect_stored(bool wait);
+  Result<void> finish_stored(std::unique_ptr<detail::AccumulatedBatch> batch);
   /// Keeps the name for that, unless it was noted before.
   void note(std::string_view stream, const detail::SeenNames::Key& key);
   void settle();
@@ -81,12 +86,14 @@ class Accumulator final : public StageTask {
   detail::ReadCounts counts_;       ///< of the first chunk
   std::optional<TimeRange> range_;  ///< likewise
   bool point_reached_ = false;
-  std::array<detail::AccumulatedBatch, 2> batches_;
-  std::size_t filling_ = 0;  ///< of both; the other one was filled before, and is being stored
-  bool complete_ = false;    ///< what is filled is to be stored
+  std::unique_ptr<detail::AccumulatedBatch> filling_;
+  std::unique_ptr<detail::AccumulatedBatch> spare_;  ///< empty; nullptr: it is being stored
+  bool complete_ = false;                            ///< what is filled is to be stored
   detail::BatchPreparation preparation_;
   detail::BatchWriter writer_;
   std::uint64_t chunks_ = 0;  ///< stored
+  /// Where threads may work ahead. Last: it ends before what it uses.
+  std::optional<BackgroundStage<detail::AccumulatedBatch>> storing_;
 };
 
 }  // namespace verger::scavenge

@@ -23,7 +23,7 @@ struct StateOptions {
   /// Of a new file; an existing one has to have it.
   int page_size = 16384;
   /// SQLite's page cache in bytes.
-  std::int64_t cache_size = 48LL * 1024 * 1024;
+  std::int64_t cache_size = 40LL * 1024 * 1024;
   /// Stream names remembered in memory as seen before, at 8 bytes each.
   std::size_t names_cache = std::size_t{4} << 20U;
 };

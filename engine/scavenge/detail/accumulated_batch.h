@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/base/clock.h"
+#include "engine/base/result.h"
 #include "engine/scavenge/detail/pending_records.h"
 #include "engine/scavenge/scavenge_state.h"
 #include "engine/scavenge/types.h"
@@ -39,13 +40,14 @@ struct AccumulatedBatch {
   std::vector<ScavengeState::NamedHash> streams;  ///< by their hashes as signed numbers
   std::vector<std::uint32_t> by_original;  ///< places of records, by the original streams' hashes
   std::optional<EndedChunk> ended;         ///< the last record of this chunk is among them
+  Result<void> stored;                     ///< once BatchWriter has stored it, or could not
 
-  [[nodiscard]] bool empty() const { return pending.empty() && !ended; }
   void clear() {
     pending.clear();
     streams.clear();
     by_original.clear();
     ended.reset();
+    stored = {};
   }
 };
 

@@ -34,7 +34,6 @@ Result<void> BatchWriter::write(AccumulatedBatch& batch) {
   if (batch.ended) {
     VERGER_RETURN_IF_ERROR(end_chunk(*batch.ended));
   }
-  batch.clear();
   return {};
 }
 
@@ -77,6 +76,7 @@ Result<void> BatchWriter::store(AccumulatedBatch& batch) {
   if (!noted) {
     return store_in_order(pending);
   }
+  batch.streams = {};  // its memory is needed for the limits
   auto& records = pending.records();
   std::uint64_t done = 0;
   for (auto& record : records) {
@@ -86,6 +86,7 @@ Result<void> BatchWriter::store(AccumulatedBatch& batch) {
     VERGER_RETURN_IF_ERROR(apply_to_metastream(record, pending.text(record.metastream)));
   }
   std::vector<ScavengeState::LimitsOfStream> limits;  // tombstones leave them alone
+  limits.reserve(batch.by_original.size());
   for (const auto place : batch.by_original) {
     if (done++ % kRecordsBetweenPauses == 0) {
       VERGER_RETURN_IF_ERROR(pause());

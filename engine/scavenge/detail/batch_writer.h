@@ -20,7 +20,7 @@ class BatchWriter {
  public:
   explicit BatchWriter(RunContext& context);
   /// Stores the batch, which BatchPreparation has prepared and which comes after the one before in
-  /// the log, and clears it; commits when a chunk has ended. After an error the transaction is to
+  /// the log; commits when a chunk has ended. After an error the transaction is to
   /// be rolled back. Errors: those of the state; kCancelled.
   Result<void> write(AccumulatedBatch& batch);
 

@@ -85,12 +85,10 @@ class ReadingAhead {
   /// room for what they say. Unless it is empty.
   ///
   /// `Result<bool> take(Part&, bool may_wait)` takes one part, in the calling thread or in another;
-  /// false: not now, and nothing behind it either. `may_wait`: nothing else is done meanwhile, so
-  /// that it may wait for something. `beside`: work that neither takes nor reads, done beside both
-  /// where there are several threads, before both where there is one. Errors: those of `take`.
+  /// false: not now, and nothing behind it either. `may_wait`: nothing is read meanwhile, so that
+  /// it may wait for something. Errors: those of `take`.
   template <class Take>
-  Result<void> step(std::uint32_t records, const Take& take,
-                    const std::function<void()>& beside = {}) {
+  Result<void> step(std::uint32_t records, const Take& take) {
     records = std::clamp<std::uint32_t>(records, 1,
                                         own_runner_ == nullptr ? kMostRecords : kMostRecordsAhead);
     std::atomic<std::size_t> held = 0;
@@ -103,11 +101,8 @@ class ReadingAhead {
     std::atomic<bool> enough = false;
     Result<void> taken;
     std::vector<std::function<void()>> pieces;
-    if (beside) {
-      pieces.push_back(beside);
-    }
     pieces.emplace_back([&, this] {
-      taken = take_read(take, /*may_wait=*/!reads && !beside);
+      taken = take_read(take, /*may_wait=*/!reads);
       enough.store(true, std::memory_order_relaxed);
     });
     for (auto& lane : lanes_) {

@@ -199,33 +199,6 @@ TEST(ReadingAhead, ReadsTheFirstSourceWhereThereIsNoRoom) {
   EXPECT_LE(script.most_held, 2);
 }
 
-TEST_P(ReadingAheadTest, WaitsForNothingWhileThereIsOtherWork) {
-  script.parts = 2;
-  Ahead ahead(bounds());
-  int next = 0;
-  const auto open = [&]() -> Result<std::optional<Ahead::Opened>> {
-    return next == 1
-               ? std::nullopt
-               : std::optional(Ahead::Opened{.source = {.script = &script, .source = next++}});
-  };
-  int done = 0;
-  bool waits = false;
-  const auto take = [&](const Numbers& /*numbers*/, bool may_wait) -> Result<bool> {
-    waits = waits || may_wait;
-    return may_wait;
-  };
-  ok(ahead.open(open));
-  for (int step = 0; step < 5; ++step) {
-    ok(ahead.step(1, take, [&] { ++done; }));
-  }
-  EXPECT_EQ(done, 5);
-  EXPECT_FALSE(waits);
-  while (!ahead.first_is_taken()) {
-    ok(ahead.step(1, take));
-  }
-  EXPECT_TRUE(waits) << "all is read, and nothing else is to be done";
-}
-
 TEST(ReadingAhead, WorksWithoutItsThreads) {
   Script script;
   Ahead ahead({.threads = 3, .sources = 2, .bytes = 1000});
