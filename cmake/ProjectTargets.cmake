@@ -136,5 +136,6 @@ function(verger_test name)
   endif()
   # COST: what may take longest starts first, so that no long test is left alone at the end.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT} PROCESSORS ${ARG_PROCESSORS})
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT}
+      PROCESSORS ${ARG_PROCESSORS})
 endfunction()

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <functional>
 #include <utility>
 
 namespace verger::scavenge {

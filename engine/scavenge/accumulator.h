@@ -25,9 +25,10 @@ namespace verger::scavenge {
 /// What records say is first summarised (detail::ChunkReader), then taken in the order of the log
 /// into a batch, which is prepared (detail::BatchPreparation) and then stored
 /// (detail::BatchWriter). Where threads may work ahead (ScavengeOptions::works_ahead) the following
-/// chunks are summarised, and the next batch is filled and prepared, meanwhile; what is taken and
-/// stored, and in which order, is the same. Errors: kUnsupported (a metadata record or tombstone
-/// the server fails on, too), kCorruption.
+/// chunks are summarised, and the next batch is filled and prepared, meanwhile, from one step to
+/// the next, so that the state belongs to the task until it is done, has failed, or is destroyed;
+/// what is taken and stored, and in which order, is the same. Errors: kUnsupported (a metadata
+/// record or tombstone the server fails on, too), kCorruption.
 class Accumulator final : public StageTask {
  public:
   Accumulator(RunContext& context, std::optional<std::int32_t> done_chunk);
@@ -35,7 +36,6 @@ class Accumulator final : public StageTask {
   Result<StepOutcome> step(Budget budget) override;
 
  private:
-  Result<StepOutcome> advance(Budget budget);
   /// A logical chunk.
   struct Source {
     using Part = detail::ChunkSummary;
@@ -48,6 +48,8 @@ class Accumulator final : public StageTask {
   };
   using Ahead = detail::ReadingAhead<Source>;
 
+  /// A step; after an error a batch may still be being stored.
+  Result<StepOutcome> advance(Budget budget);
   [[nodiscard]] Ahead::Bounds bounds() const;
   /// The next logical chunk; nullopt: none has to be read.
   Result<std::optional<Ahead::Opened>> open_next();
@@ -66,12 +68,13 @@ class Accumulator final : public StageTask {
   Result<void> check_tables();
   /// Of the first chunk.
   Result<void> finish_checksum();
-  /// Prepares what is filled, which is to be stored.
+  /// What is filled is complete: prepares it.
   Result<void> finish_batch();
-  /// Stores it, or has it stored, once the batch before it is.
+  /// Stores what is filled, or has it stored, after the batch before it.
   Result<void> store_filled();
   /// Looks at the outcome of the batch that is being stored, if it is, or waits for it.
   Result<void> collect_stored(bool wait);
+  /// The batch is empty from now on, and its outcome the result.
   Result<void> finish_stored(std::unique_ptr<detail::AccumulatedBatch> batch);
   /// Keeps the name for that, unless it was noted before.
   void note(std::string_view stream, const detail::SeenNames::Key& key);

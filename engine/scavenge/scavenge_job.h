@@ -45,6 +45,8 @@ class ScavengeJob final : public Job {
   /// For the stepping thread.
   const ScavengeProgress& progress() const { return progress_; }
   const ScavengePoint& point() const { return context_.point; }
+  /// Once step() has ended with kDone or with an error: until then a stage may be using it in a
+  /// thread of its own.
   const ScavengeState& state() const { return *state_; }
 
  private:

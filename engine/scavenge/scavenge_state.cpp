@@ -243,7 +243,7 @@ bool ScavengeState::seen_before(std::string_view name, const detail::SeenNames::
 
 Result<std::optional<std::string>> ScavengeState::Impl::user_of(StreamHash stream_hash) {
   auto& get = *get_hash_user;
-  get.bind(1, static_cast<std::int64_t>(stream_hash.value()));
+  get.bind(1, row_key(stream_hash));
   VERGER_TRY(const bool used, get.step());
   std::optional<std::string> user;
   if (used) {
@@ -261,13 +261,11 @@ Result<std::string> ScavengeState::hash_user(StreamHash hash) {
 Result<bool> ScavengeState::note_streams(std::span<NamedHash> streams,
                                          const std::function<Result<void>()>& pause) {
   auto& impl = *impl_;
-  const auto key_of = [](const NamedHash& stream) {
-    return static_cast<std::int64_t>(stream.hash.value());
-  };
+  VERGER_ASSERT(std::ranges::is_sorted(
+      streams, {}, [](const NamedHash& stream) { return row_key(stream.hash); }));
   const auto known = std::ranges::remove_if(
       streams, [this](const auto& stream) { return is_collision(stream.name); });
   streams = streams.first(streams.size() - known.size());
-  std::ranges::sort(streams, {}, key_of);
   // Who is first with a hash would be decided by the order here.
   const bool several = std::ranges::adjacent_find(streams, [](const auto& a, const auto& b) {
                          return a.hash == b.hash && a.name != b.name;
@@ -281,7 +279,7 @@ Result<bool> ScavengeState::note_streams(std::span<NamedHash> streams,
       .count = streams.size(),
       .value = [&](std::size_t row, int column) -> sqlite::MemoryRows::Value {
         if (column == 0) {
-          return key_of(streams[row]);
+          return row_key(streams[row].hash);
         }
         return streams[row].name;
       },
@@ -303,10 +301,7 @@ Result<std::optional<std::string>> ScavengeState::note_stream(std::string_view n
   VERGER_TRY(auto user, impl.user_of(stream_hash));
   impl.learnt = true;
   if (!user) {
-    VERGER_RETURN_IF_ERROR(
-        impl.put_hash_user->bind(1, static_cast<std::int64_t>(stream_hash.value()))
-            .bind(2, name)
-            .run());
+    VERGER_RETURN_IF_ERROR(impl.put_hash_user->bind(1, row_key(stream_hash)).bind(2, name).run());
     return std::nullopt;
   }
   if (*user == name) {
@@ -337,7 +332,7 @@ Result<void> ScavengeState::Impl::move_rows(std::string_view name, StreamHash ha
        "ifnull(discardPoint, 0) FROM MetastreamDatas WHERE key = ?1",
        "DELETE FROM MetastreamDatas WHERE key = ?1"},
   };
-  const auto key = static_cast<std::int64_t>(hash_of_name.value());
+  const auto key = row_key(hash_of_name);
   for (const auto& move : kMoves) {
     VERGER_TRY(auto insert, prepare(move.insert));
     VERGER_RETURN_IF_ERROR(insert.bind(1, key).bind(2, name).run());

@@ -32,6 +32,9 @@ struct StateOptions {
 /// kNotFound, kIo.
 Result<int> stored_page_size(FileSystem& files, const Path& path, int otherwise);
 
+/// A hash as the key of a row. SQLite orders keys as signed numbers.
+inline std::int64_t row_key(StreamHash hash) { return static_cast<std::int64_t>(hash.value()); }
+
 /// One original stream as the calculator visits it.
 struct OriginalRow {
   StreamHandle handle;
@@ -95,9 +98,10 @@ class ScavengeState {
     StreamHash hash;
     std::string_view name;
   };
-  /// Notes many streams, which it sorts by their hashes: where none of them collides for the first
-  /// time the result is that of note_stream() for one after the other. False when one does: then
-  /// they are all to be noted by note_stream(), in their order; what has been done agrees with it.
+  /// Notes many streams, ascending by row_key(), and changes the span: where none of them collides
+  /// for the first time the result is that of note_stream() for one after the other. False when one
+  /// does: then they are all to be noted by note_stream(), in their order; what has been done
+  /// agrees with it.
   Result<bool> note_streams(std::span<NamedHash> streams,
                             const std::function<Result<void>()>& pause);
   bool is_collision(std::string_view name) const;

@@ -12,9 +12,7 @@ std::optional<std::int64_t> optional_int(const sqlite::Statement& row, int colum
   return row.column_is_null(column) ? std::nullopt : std::optional(row.column_int(column));
 }
 
-sqlite::MemoryRows::Value value_of(StreamHash hash) {
-  return static_cast<std::int64_t>(hash.value());
-}
+sqlite::MemoryRows::Value value_of(StreamHash hash) { return row_key(hash); }
 sqlite::MemoryRows::Value value_of(const std::optional<std::int64_t>& number) {
   return number ? sqlite::MemoryRows::Value(*number) : sqlite::MemoryRows::Value();
 }
@@ -153,7 +151,7 @@ Result<std::vector<OriginalRow>> ScavengeState::active_streams(const StreamHandl
     }
     get.reset();
   } else {
-    above = static_cast<std::int64_t>(from->hash.value());
+    above = row_key(from->hash);
   }
   if (!impl_->few_are_active && above < std::numeric_limits<std::int64_t>::max()) {
     // Up to as many others may lie among them; the rest is then found by the index.

@@ -13,6 +13,9 @@
 
 namespace verger::scavenge::detail {
 
+/// Records of a batch that are worked on between two looks at whether the run is to stop.
+constexpr std::uint64_t kRecordsBetweenStops = 1024;
+
 /// What was read of a chunk, for the log of the run.
 struct ReadCounts {
   std::uint64_t records = 0;
@@ -37,10 +40,10 @@ struct AccumulatedBatch {
 
   PendingRecords pending;
   // By BatchPreparation, which also sorts the records by the hashes of their metastreams:
-  std::vector<ScavengeState::NamedHash> streams;  ///< by their hashes as signed numbers
+  std::vector<ScavengeState::NamedHash> streams;  ///< by row_key()
   std::vector<std::uint32_t> by_original;  ///< places of records, by the original streams' hashes
   std::optional<EndedChunk> ended;         ///< the last record of this chunk is among them
-  Result<void> stored;                     ///< once BatchWriter has stored it, or could not
+  Result<void> stored;                     ///< outcome of BatchWriter, once it has ended
 
   void clear() {
     pending.clear();

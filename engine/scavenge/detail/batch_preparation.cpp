@@ -5,11 +5,6 @@
 #include <utility>
 
 namespace verger::scavenge::detail {
-namespace {
-
-constexpr std::uint64_t kRecordsBetweenStops = 1024;
-
-}  // namespace
 
 BatchPreparation::BatchPreparation(RunContext& context) : context_(context), order_(context) {}
 
@@ -20,14 +15,13 @@ Result<void> BatchPreparation::prepare(AccumulatedBatch& batch) {
     const auto text = pending.text(name);
     batch.streams.push_back({context_.state.hash(text), text});
   }
-  std::ranges::sort(batch.streams, {}, [](const ScavengeState::NamedHash& stream) {
-    return static_cast<std::int64_t>(stream.hash.value());
-  });
+  std::ranges::sort(batch.streams, {},
+                    [](const ScavengeState::NamedHash& stream) { return row_key(stream.hash); });
   // Records of one stream keep their order, which is that of their positions; those of different
   // streams do not touch each other, and weights are whole numbers.
   auto& records = pending.records();
   std::ranges::sort(records, {}, [](const PendingRecord& record) {
-    return std::pair(static_cast<std::int64_t>(record.metastream_hash.value()), record.position);
+    return std::pair(row_key(record.metastream_hash), record.position);
   });
   std::uint64_t done = 0;
   for (auto& record : records) {
@@ -41,7 +35,7 @@ Result<void> BatchPreparation::prepare(AccumulatedBatch& batch) {
   std::iota(batch.by_original.begin(), batch.by_original.end(), 0U);
   std::ranges::sort(batch.by_original, {}, [&records](std::uint32_t place) {
     const auto& record = records[place];
-    return std::pair(static_cast<std::int64_t>(record.original_hash.value()), record.position);
+    return std::pair(row_key(record.original_hash), record.position);
   });
   return {};
 }

@@ -12,7 +12,6 @@
 namespace verger::scavenge::detail {
 namespace {
 
-constexpr std::uint64_t kRecordsBetweenPauses = 1024;
 constexpr double kReplacedWeight = 2;
 
 double seconds_of(std::chrono::nanoseconds duration) {
@@ -80,7 +79,7 @@ Result<void> BatchWriter::store(AccumulatedBatch& batch) {
   auto& records = pending.records();
   std::uint64_t done = 0;
   for (auto& record : records) {
-    if (done++ % kRecordsBetweenPauses == 0) {
+    if (done++ % kRecordsBetweenStops == 0) {
       VERGER_RETURN_IF_ERROR(pause());
     }
     VERGER_RETURN_IF_ERROR(apply_to_metastream(record, pending.text(record.metastream)));
@@ -88,7 +87,7 @@ Result<void> BatchWriter::store(AccumulatedBatch& batch) {
   std::vector<ScavengeState::LimitsOfStream> limits;  // tombstones leave them alone
   limits.reserve(batch.by_original.size());
   for (const auto place : batch.by_original) {
-    if (done++ % kRecordsBetweenPauses == 0) {
+    if (done++ % kRecordsBetweenStops == 0) {
       VERGER_RETURN_IF_ERROR(pause());
     }
     const auto& record = records[place];
@@ -102,7 +101,7 @@ Result<void> BatchWriter::store_in_order(PendingRecords& pending) {
   const auto& names = pending.names();
   const auto note_up_to = [&](std::size_t end) -> Result<void> {
     for (; name < end; ++name) {
-      if (name % kRecordsBetweenPauses == 0) {
+      if (name % kRecordsBetweenStops == 0) {
         VERGER_RETURN_IF_ERROR(context_.check_stop());
       }
       VERGER_RETURN_IF_ERROR(report_collision(pending.text(names[name])));
@@ -112,7 +111,7 @@ Result<void> BatchWriter::store_in_order(PendingRecords& pending) {
   std::ranges::sort(pending.records(), {}, &PendingRecord::position);
   std::uint64_t done = 0;
   for (auto& record : pending.records()) {
-    if (done++ % kRecordsBetweenPauses == 0) {
+    if (done++ % kRecordsBetweenStops == 0) {
       VERGER_RETURN_IF_ERROR(context_.check_stop());
     }
     VERGER_RETURN_IF_ERROR(note_up_to(record.names_before));

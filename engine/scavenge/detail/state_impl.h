@@ -32,7 +32,7 @@ struct KeyedStatement {
     if (stream.by_name()) {
       return by_name->bind(1, std::string_view(stream.name));
     }
-    return by_hash->bind(1, static_cast<std::int64_t>(stream.hash.value()));
+    return by_hash->bind(1, row_key(stream.hash));
   }
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include "engine/base/memory_file_system.h"
@@ -23,6 +24,7 @@ class NoteStreamsTest : public testing::Test {
     for (const auto& name : names) {
       streams.push_back({colliding_hash(name), name});
     }
+    std::ranges::sort(streams, {}, [](const auto& stream) { return row_key(stream.hash); });
     return state->note_streams(streams, [] { return Result<void>{}; }).value();
   }
 

@@ -1,9 +1,11 @@
 #include "engine/scavenge/detail/reading_ahead.h"
 
+#include <algorithm>
 #include <atomic>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/support/results.h"
 
@@ -197,6 +199,29 @@ TEST(ReadingAhead, ReadsTheFirstSourceWhereThereIsNoRoom) {
   ok(reader.run());
   EXPECT_EQ(reader.taken.size(), 100U);
   EXPECT_LE(script.most_held, 2);
+}
+
+TEST(ReadingAhead, WaitsForNothingWhileMoreIsRead) {
+  Script script;
+  Ahead ahead({.threads = 1, .sources = 1, .bytes = 1000});
+  int next = 0;
+  const auto open = [&]() -> Result<std::optional<Ahead::Opened>> {
+    return next == 1
+               ? std::nullopt
+               : std::optional(Ahead::Opened{.source = {.script = &script, .source = next++}});
+  };
+  std::vector<bool> waits;
+  const auto take = [&](const Numbers& /*numbers*/, bool may_wait) -> Result<bool> {
+    waits.push_back(may_wait);
+    return may_wait;
+  };
+  ok(ahead.open(open));
+  while (!ahead.first_is_taken()) {
+    ok(ahead.step(1, take));
+  }
+  EXPECT_FALSE(waits.front()) << "more of it is to be read";
+  EXPECT_TRUE(waits.back()) << "all is read";
+  EXPECT_TRUE(std::ranges::is_sorted(waits));
 }
 
 TEST(ReadingAhead, WorksWithoutItsThreads) {
