@@ -176,6 +176,15 @@ json node_report(const std::string& name, const Scavenged& scavenged, const Seen
            seen.witness == name ? member(seen.baseline, "readable") : json()}};
 }
 
+/// The sums of a node's scavenge that its row of the report has.
+std::string_view counted_by(const Scavenged& scavenged) {
+  if (scavenged.way == "online") {
+    return "space saved, records removed and chunks switched are";
+  }
+  return scavenged.records_removed.is_null() ? "space saved is"
+                                             : "space saved and records removed are";
+}
+
 json differences_of(const json& compared) {
   auto found = member(compared, "differences");
   return found.is_array() ? found : json::array();
@@ -237,13 +246,9 @@ json report(const RunState& run, json timeline) {
   }
   for (const auto& [name, scavenged] : seen.nodes) {
     if (scavenged.resumed && !scavenged.space_saved.is_null()) {
-      notes.push_back(
-          fmt::format("{}: its scavenge was interrupted and resumed; {} after that", name,
-                      scavenged.way == "online"
-                          ? "space saved, records removed and chunks switched are what was counted"
-                      : scavenged.records_removed.is_null()
-                          ? "space saved is what was counted"
-                          : "space saved and records removed are what was counted"));
+      notes.push_back(fmt::format(
+          "{}: its scavenge was interrupted and resumed; {} what was counted after that", name,
+          counted_by(scavenged)));
     }
   }
   for (const auto& [node, reason] : seen.not_ended) {

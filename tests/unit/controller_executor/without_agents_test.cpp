@@ -104,6 +104,11 @@ TEST_F(WithoutAgents, ARunThatFoundNothingToDoIsReportedAsUntouched) {
   const auto state = h_.state(run_);
   EXPECT_EQ(json(*state.steps.at("scavenge-n3").result).at("untouched"), true);
   EXPECT_EQ(json(*state.steps.at("scavenge-n2").result).at("untouched"), false);
+  const auto seen_by = [&state](const std::string& step) {
+    return json(*state.steps.at(step).result).at("seen").get<std::string>();
+  };
+  EXPECT_THAT(seen_by("scavenge-n3"), HasSubstr("whose log has the point"));
+  EXPECT_THAT(seen_by("finish-n3"), HasSubstr("nothing was left to finish"));
 }
 
 TEST_F(WithoutAgents, ALostReplyOfANodeThatSignsWithItsBoundAddressMakesNoSecondPoint) {

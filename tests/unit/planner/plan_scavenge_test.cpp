@@ -132,6 +132,8 @@ TEST(PlanScavenge, ClaimsNothingThatNeedsAgentsWhereThereAreNone) {
       "finish-n2, adopt-n2, scavenge-n2 | finish-n3, scavenge-n3 | lower-n1, note-n1, resign-n1, "
       "restore-n1 | check-n1 | finish-n1, scavenge-n1");
   EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("no agent on n2, n3, n1")));
+  EXPECT_THAT(row_of(*plan, "n2"), HasSubstr("then one creates the new point"));
+  EXPECT_THAT(row_of(*plan, "n3"), HasSubstr("then one takes the new point"));
   EXPECT_THAT(row_of(*plan, "n3"), HasSubstr("cannot be seen"));
 }
 
