@@ -19,7 +19,8 @@ inline constexpr std::string_view kSnapshotBackupKind = "snapshot_backup";
 inline constexpr std::string_view kBackupVerifyKind = "backup_verify";
 inline constexpr std::string_view kBackupRetainKind = "backup_retain";
 inline constexpr std::string_view kBackupDrillKind = "backup_drill";
-inline constexpr std::string_view kStopServerKind = "stop_server";  ///< {"serviceDeadlineMs"} -> {}
+/// {"serviceDeadlineMs", "resignFirst"} -> {"ran"}
+inline constexpr std::string_view kStopServerKind = "stop_server";
 inline constexpr std::string_view kRestoreKind = "restore";
 /// RestoredGeneration -> {}
 inline constexpr std::string_view kRestoreRevertKind = "restore_revert";

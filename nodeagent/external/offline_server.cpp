@@ -107,7 +107,14 @@ net::awaitable<Result<bool>> OfflineServer::files_are_free() {
     parts->server = look->found();
   }
   // A server closes its files some time before it is gone, and a start beside it does nothing.
-  co_return !look->found() && (!parts->server || !still_runs(*parts->server));
+  const bool free = !look->found() && (!parts->server || !still_runs(*parts->server));
+  if (free) {
+    if (const auto noted = parts->order.note_stopped(); !noted) {
+      parts->log.warning("that the server has stopped cannot be noted",
+                         {{"error", noted.error().message}});
+    }
+  }
+  co_return free;
 }
 
 net::awaitable<Result<void>> OfflineServer::stop(milliseconds limit,
@@ -162,12 +169,19 @@ Result<void> OfflineServer::may_start() const {
   return {};
 }
 
-Result<void> OfflineServer::keep_stopped(std::string_view by, std::string_view instance) {
-  return parts_->order.give(by, instance);
+Result<void> OfflineServer::keep_stopped(std::string_view by) { return parts_->order.give(by); }
+
+Result<void> OfflineServer::keep_stopped_from_now(std::string_view by, std::string_view instance) {
+  return parts_->order.give_to_running(by, instance);
 }
 
 void OfflineServer::see_running(std::string_view instance) {
-  if (!parts_->order.has_lapsed(instance)) {
+  const auto lapsed = parts_->order.has_lapsed(instance);
+  if (!lapsed) {
+    parts_->log.warning("the instance of the server that is being stopped cannot be noted",
+                        {{"error", lapsed.error().message}});
+  }
+  if (!lapsed.value_or(false)) {
     return;
   }
   const auto by = parts_->order.given_by();

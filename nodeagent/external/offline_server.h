@@ -52,9 +52,12 @@ class OfflineServer {
   /// interrupted while it replaced them.
   [[nodiscard]] Result<void> may_start() const;
   /// From now on it is not started, also after a restart of the agent, until allow_start(), or
-  /// until someone else has started it. `by`: what wants that, for people; `instance`: of the
-  /// server that runs, empty: none does. Error: it cannot be remembered.
-  Result<void> keep_stopped(std::string_view by, std::string_view instance);
+  /// until someone else has started it. `by`: what wants that, for people. The server is stopped.
+  /// Error: it cannot be remembered.
+  Result<void> keep_stopped(std::string_view by);
+  /// As keep_stopped(), of a server that may run and is about to be stopped. `instance`: as it was
+  /// last seen; empty: it was not.
+  Result<void> keep_stopped_from_now(std::string_view by, std::string_view instance);
   /// The server answers as this instance: where it is not the one that was to be stopped, it is no
   /// longer kept stopped.
   void see_running(std::string_view instance);

@@ -1,15 +1,37 @@
 #include "nodeagent/external/stop_order.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <sstream>
 
 #include "engine/base/bytes.h"
 #include "engine/base/directories.h"
 
 namespace verger::external {
+namespace {
 
-Result<void> StopOrder::give(std::string_view by, std::string_view instance) {
-  const auto text = fmt::format("{}\n{}\n", by, instance);
+/// The third line, until the server has stopped.
+constexpr std::string_view kMayRun = "may run";
+
+}  // namespace
+
+Result<void> StopOrder::give(std::string_view by) { return write({.by = std::string(by)}); }
+
+Result<void> StopOrder::give_to_running(std::string_view by, std::string_view instance) {
+  return write({.by = std::string(by), .instance = std::string(instance), .may_run = true});
+}
+
+Result<void> StopOrder::note_stopped() {
+  auto order = read();
+  if (!order || !order->may_run) {
+    return {};
+  }
+  order->may_run = false;
+  return write(*order);
+}
+
+Result<void> StopOrder::write(const Order& order) {
+  const auto text = fmt::format("{}\n{}\n{}", order.by, order.instance,
+                                order.may_run ? fmt::format("{}\n", kMayRun) : std::string());
   if (file_.empty()) {
     in_memory_ = text;
     return {};
@@ -30,7 +52,7 @@ Result<void> StopOrder::lift() {
   return files_->sync_directory(file_.parent_path());
 }
 
-std::optional<std::pair<std::string, std::string>> StopOrder::read() const {
+std::optional<StopOrder::Order> StopOrder::read() const {
   std::string text = in_memory_;
   if (!file_.empty()) {
     const auto content = read_file(*files_, file_);
@@ -38,7 +60,7 @@ std::optional<std::pair<std::string, std::string>> StopOrder::read() const {
       return std::nullopt;
     }
     if (!content) {
-      return std::pair(fmt::format("({})", content.error().message), std::string());
+      return Order{.by = fmt::format("({})", content.error().message)};
     }
     text = as_text(*content);
     if (text.empty()) {
@@ -48,21 +70,32 @@ std::optional<std::pair<std::string, std::string>> StopOrder::read() const {
   if (text.empty()) {
     return std::nullopt;
   }
-  const auto first = std::min(text.find('\n'), text.size());
-  const auto second = std::min(text.find('\n', first + 1), text.size());
-  return std::pair(text.substr(0, first), first < text.size()
-                                              ? text.substr(first + 1, second - first - 1)
-                                              : std::string());
+  std::istringstream lines(text);
+  Order order;
+  std::string third;
+  std::getline(lines, order.by);
+  std::getline(lines, order.instance);
+  std::getline(lines, third);
+  order.may_run = third == kMayRun;
+  return order;
 }
 
 std::string StopOrder::given_by() const {
   const auto order = read();
-  return order ? order->first : std::string();
+  return order ? order->by : std::string();
 }
 
-bool StopOrder::has_lapsed(std::string_view running_instance) const {
-  const auto order = read();
-  return order && order->second != running_instance;
+Result<bool> StopOrder::has_lapsed(std::string_view running_instance) {
+  auto order = read();
+  if (!order || order->instance == running_instance) {
+    return false;
+  }
+  if (!order->may_run) {
+    return true;
+  }
+  order->instance = running_instance;
+  VERGER_RETURN_IF_ERROR(write(*order));
+  return false;
 }
 
 }  // namespace verger::external

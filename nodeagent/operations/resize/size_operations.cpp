@@ -9,6 +9,7 @@
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/heal/drop_filter_job.h"
 #include "nodeagent/operations/jobs/job_control.h"
+#include "nodeagent/operations/resign_first.h"
 #include "nodeagent/operations/server_return.h"
 #include "nodeagent/operations/waiting_limit.h"
 
@@ -25,32 +26,8 @@ constexpr const char* kRestarted = "restarted";
 constexpr const char* kWhy = "error";
 constexpr const char* kWhyCode = "code";
 
-/// A leader that resigns; no quorum may agree to it where sizes differ.
-constexpr std::chrono::milliseconds kResignLook{250};
-constexpr int kResignLooks = 40;
 /// For a server that answers, to say what its size is.
 constexpr std::chrono::seconds kReportLimit{60};
-
-net::awaitable<bool> node_leads(LocalNode node) {
-  const auto gossip = client::to_result(co_await node.client.gossip());
-  if (!gossip || gossip->members.size() < 2) {
-    co_return false;
-  }
-  const auto* self = client::answering_member(*gossip, node.client.node());
-  co_return self != nullptr &&
-      (self->state == api::NodeState::kLeader || self->state == api::NodeState::kResigningLeader);
-}
-
-net::awaitable<void> resign_first(LocalNode node) {
-  if (node.inspection() == nullptr || !co_await node_leads(node)) {
-    co_return;
-  }
-  node.log.info("the server resigns before it is stopped");
-  static_cast<void>(co_await node.client.resign());
-  for (int looks = 0; looks < kResignLooks && co_await node_leads(node); ++looks) {
-    co_await node.timers.sleep_for(kResignLook);
-  }
-}
 
 Observation size_outcome(Observation::Kind kind, std::string code, std::string text) {
   return {.kind = kind, .code = std::move(code), .text = std::move(text)};

@@ -6,6 +6,7 @@
 #include "nodeagent/api/backup_operations.h"
 #include "nodeagent/external/offline_server.h"
 #include "nodeagent/operations/jobs/job_control.h"
+#include "nodeagent/operations/resign_first.h"
 #include "nodeagent/operations/restore/restore_operations.h"
 #include "nodeagent/operations/server_return.h"
 
@@ -14,6 +15,8 @@ namespace {
 
 using nlohmann::json;
 
+/// Of the parameters: a server that leads resigns before it is stopped.
+constexpr std::string_view kResignFirst = "resignFirst";
 /// Of the memory: when the stop command was about to be given, in ticks of the wall clock.
 constexpr const char* kAsked = "asked";
 /// Of the memory: the stop command was given, and has ended one way or another.
@@ -26,6 +29,18 @@ constexpr const char* kRan = "ran";
 /// Of the memory, once that is the outcome.
 constexpr const char* kStopCancelled = "cancelled";
 
+Result<bool> resigns_first(const OperationRecord& record) {
+  const auto asked = json::parse(record.request.parameters_json, nullptr, false);
+  if (!asked.is_object() || !asked.contains(kResignFirst)) {
+    return false;
+  }
+  if (!asked.at(kResignFirst).is_boolean()) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("parameters of stop_server: \"{}\": true or false", kResignFirst)};
+  }
+  return asked.at(kResignFirst).get<bool>();
+}
+
 Observation failed(std::string_view code, std::string text) {
   return {.kind = Observation::Kind::kFailed, .code = std::string(code), .text = std::move(text)};
 }
@@ -34,23 +49,28 @@ class StopServerOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return api::kStopServerKind; }
   [[nodiscard]] std::vector<std::string_view> parameters() const override {
-    return {kServiceDeadlineParameter};
+    return {kServiceDeadlineParameter, kResignFirst};
   }
   /// Work on the files has to end first: some of it starts the server when it ends.
   [[nodiscard]] bool works_on_files() const override { return true; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_RETURN_IF_ERROR(service_deadline(record));
+    VERGER_CO_RETURN_IF_ERROR(resigns_first(record));
     co_return needs_service_control(node);
   }
 
   net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY(const auto deadline, service_deadline(record));
+    VERGER_CO_TRY(const auto resigns, resigns_first(record));
+    if (resigns) {
+      co_await resign_first(node);
+    }
     // First of all: what starts servers must not start this one on its way down.
     const auto* running = node.inspection();
     VERGER_CO_RETURN_IF_ERROR(
-        node.offline->keep_stopped("operation " + record.request.id,
-                                   running == nullptr ? std::string() : running->instance_id()));
+        node.offline->keep_stopped_from_now("operation " + record.request.id,
+                                            running == nullptr ? "" : running->instance_id()));
     const auto free = co_await node.offline->files_are_free();
     auto memory = memory_of(record);
     memory[kRan] = running != nullptr || !free || !*free;

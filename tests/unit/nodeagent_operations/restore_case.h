@@ -41,7 +41,7 @@ class RestoreCase : public MortalAgentCase {
         {.start = [this] { return set_running(true); },
          .stop = [this] { return set_running(false); },
          .runs = [this] { return running; }},
-        "n1", [this]() -> node::NodeInspection* { return running ? &node_ : nullptr; },
+        "n1", [this]() -> node::NodeInspection* { return running && seen ? &node_ : nullptr; },
         [this](AgentEnvironment& environment) {
           access_ =
               std::make_shared<const BackupAccess>(BackupAccess{.repositories = "/etc/repositories",
@@ -101,6 +101,9 @@ class RestoreCase : public MortalAgentCase {
   }
 
   bool running = true;
+  bool seen = true;  ///< by its agent, where it runs
+  /// The instance that the agent sees while the server stops; empty: none.
+  std::string seen_while_stopping;
   /// The server does not do what is wanted of it.
   bool stubborn = false;
   int starts = 0;
@@ -111,6 +114,9 @@ class RestoreCase : public MortalAgentCase {
  private:
   net::awaitable<Result<void>> set_running(bool wanted) {
     starts += wanted ? 1 : 0;
+    if (!wanted && !seen_while_stopping.empty()) {
+      offline_->see_running(seen_while_stopping);
+    }
     if (!stubborn) {
       running = wanted;
     }

@@ -40,6 +40,17 @@ TEST(StopServer, IsDoneAtOnceWhereItIsDown) {
   EXPECT_THAT(agent.offline_->kept_stopped_by(), HasSubstr("operation"));
 }
 
+TEST(StopServer, HoldsWhereTheAgentSeesTheServerOnlyOnItsWayDown) {
+  RestoreCase agent;
+  agent.seen = false;  // both have just been started
+  agent.seen_while_stopping = "i1";
+  EXPECT_EQ(state_of(agent.run("stop_server")), "done") << agent.answer;
+  agent.offline_->see_running("i1");
+  EXPECT_EQ(agent.offline_->kept_stopped_by(), "operation o1") << "a late answer of the same one";
+  agent.offline_->see_running("i2");
+  EXPECT_EQ(agent.offline_->kept_stopped_by(), "") << "started by someone else";
+}
+
 TEST(StopServer, OfAServerThatDoesNotStopLetsItBeStartedAgain) {
   RestoreCase agent;
   agent.stubborn = true;

@@ -164,6 +164,19 @@ TEST(ServerSize, ALeaderResignsFirst) {
   EXPECT_EQ(agent.resigned, 1);
 }
 
+TEST(LeavingServer, ThatLeadsResignsBeforeItIsStoppedWhereThatIsWanted) {
+  SizeCase agent;
+  agent.leads = true;
+  const auto wrong = agent.run("stop_server", {{"resignFirst", 1}});
+  EXPECT_EQ(wrong.value("errorCode", ""), "invalid_argument") << wrong;
+  EXPECT_EQ(agent.run("stop_server", {{"resignFirst", true}}).value("state", ""), "done");
+  EXPECT_EQ(agent.resigned, 1);
+  agent.run("start_service");
+  agent.leads = true;
+  EXPECT_EQ(agent.run("stop_server").value("state", ""), "done");
+  EXPECT_EQ(agent.resigned, 1);
+}
+
 TEST(ServerSize, TheFormerFileIsThereAlready) {
   SizeCase agent;
   EXPECT_EQ(agent.run("server_size_restore", SizeCase::back()).value("state", ""), "done");
