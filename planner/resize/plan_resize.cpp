@@ -201,13 +201,14 @@ class Resizing {
     for (const auto* each : order_.stays) {
       sizes.emplace_back(joined("size-", each->name));
     }
-    step.parameters = {{"scope", "node"}, {"sizes", std::move(sizes)}};
+    step.parameters = {{"resignFirst", true}, {"scope", "node"}, {"sizes", std::move(sizes)}};
     add_service_deadline(step);
     step.gates =
         first ? order_.gates() : std::vector<Gate>{{"cluster-identity", 0}, {"one-leader", 0}};
     step.gates.push_back({"quorum-margin", 1});
-    step.gates.push_back({"not-leader", 0});
-    step.act = joined("stop the server of ", node.name, ", and keep it so");
+    // It may be elected after the plan was made, also more than once.
+    step.act =
+        joined("let ", node.name, " resign if it leads by then, stop its server, and keep it so");
     step.observe = "its agent sees that no process has its files open";
     step.undo =
         joined("start the server of ", node.name, ", once no other one has the smaller size");

@@ -15,8 +15,8 @@ inline constexpr std::string_view kLatest = "latest";
 /// Parameters: `generation`, `nodes`: [NAME], `repository`, `repositoryId`, `restoredBytes`.
 inline constexpr std::string_view kPrepare = "restore_prepare";
 /// On a node: its server is stopped, and stays so. Undone by starting it, unless it was stopped
-/// before, or `staysStopped` says so. Parameters: `serviceDeadlineMs`, where it is not the usual,
-/// and `staysStopped`.
+/// before, or `staysStopped` says so. Parameters: `resignFirst` (a server that leads),
+/// `serviceDeadlineMs`, where it is not the usual, and `staysStopped`.
 inline constexpr std::string_view kStop = "server_stop";
 /// On a node: the backup's files take the place of its own, which are kept. Undone by reverting to
 /// those, as long as no restored node was started. Parameters: `bytesPerSecond`, `generation`,

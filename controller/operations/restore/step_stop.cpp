@@ -68,6 +68,12 @@ class StopStep final : public StepKind {
         deadline > 0) {
       parameters["serviceDeadlineMs"] = deadline;
     }
+    // A follower's agent need not know of it.
+    const auto* leader = context.snapshot.leader();
+    if (steps::bool_parameter(context.step, "resignFirst", false) && leader != nullptr &&
+        leader->name == context.step.node) {
+      parameters["resignFirst"] = true;
+    }
     co_return co_await act_on_server(std::move(context), std::string(api::kStopServerKind),
                                      std::move(parameters));
   }

@@ -94,29 +94,10 @@ class ResizePower : public GrowingCluster {
     cluster_.boot();
     n4_.boot();
     n5_.boot();
-    json run;
-    eventually(seconds(180), [&] {
-      run = cluster_.wait_for_run(id, seconds(20));
-      if (!run.is_object()) {
-        move_leadership_where_it_is_asked_for(id);
-      }
-      return run.is_object();
-    });
+    const auto run = cluster_.wait_for_run(id, seconds(180));
     EXPECT_EQ(run.is_object() ? run.value("state", "") : "", "done")
         << run.dump(1) << n4_.logs() << n5_.logs() << cluster_.logs();
     return run;
-  }
-  /// Where a leaving node is elected once more, the run waits for a person.
-  void move_leadership_where_it_is_asked_for(const std::string& run) {
-    const auto shown = cluster_.verger_json({"run", "show", run}).dump();
-    for (const auto* machine : {&n4_, &n5_}) {
-      const auto* name = machine == &n4_ ? "n4" : "n5";
-      if (shown.contains(fmt::format("{}: it leads the cluster", name))) {
-        const auto answer =
-            caller_.ask(machine->url(), {.method = "POST", .target = "/admin/node/resign"});
-        EXPECT_TRUE(answer.has_value()) << name;
-      }
-    }
   }
   std::vector<std::string> growing() const {
     return {"--to",         "5",

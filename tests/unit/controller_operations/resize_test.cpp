@@ -331,6 +331,27 @@ TEST_F(Shrinking, TheLeaderDoesNotLeave) {
   EXPECT_THAT(refusals(to_three("n9,n4")), Contains("unknown-node n9"));
 }
 
+TEST_F(Shrinking, OneThatIsElectedBeforeItsTurnResignsFirst) {
+  begin();
+  std::vector<std::string> resigning;
+  h_.cluster.acted = [&](const FakeNode& to, const http::Request& request) {
+    if (request.target != "/agent/v1/operations") {
+      return;
+    }
+    const auto asked = nlohmann::json::parse(request.body);
+    if (asked.at("kind") == "stop_server" &&
+        asked.at("parameters").value("resignFirst", false)) {
+      resigning.push_back(to.name);
+    }
+    if (asked.at("kind") == "stop_server" && to.name == "n4") {
+      h_.cluster.elect("n5");
+    }
+  };
+  const auto run = start(to_three("n4,n5"));
+  expect_shrunk(run);
+  EXPECT_THAT(resigning, ElementsAre("n5"));
+}
+
 TEST_F(Shrinking, ACancelledRunStartsThoseThatLeftLast) {
   for (const auto* when_cancelled : {"n5", "n2", "n3", "n1"}) {
     SCOPED_TRACE(when_cancelled);
