@@ -68,9 +68,8 @@ class StopServerOperation final : public Operation {
     }
     // First of all: what starts servers must not start this one on its way down.
     const auto* running = node.inspection();
-    VERGER_CO_RETURN_IF_ERROR(
-        node.offline->keep_stopped_from_now("operation " + record.request.id,
-                                            running == nullptr ? "" : running->instance_id()));
+    VERGER_CO_RETURN_IF_ERROR(node.offline->keep_stopped_from_now(
+        "operation " + record.request.id, running == nullptr ? "" : running->instance_id()));
     const auto free = co_await node.offline->files_are_free();
     auto memory = memory_of(record);
     memory[kRan] = running != nullptr || !free || !*free;

@@ -19,6 +19,7 @@
 #include "tests/support/processes/openssl_authority.h"
 #include "tests/support/processes/ports.h"
 #include "tests/support/processes/process.h"
+#include "tests/support/processes/service_scripts.h"
 #include "tests/support/temp_directory.h"
 
 namespace verger::test {
@@ -71,13 +72,12 @@ class ExternalAgent : public ::testing::Test {
   }
   /// start.sh and stop.sh, with which an agent starts and stops the server.
   void write_commands(const std::string& environment = {}) const {
-    std::ofstream start(path("start.sh"));
-    start << environment;
-    for (const auto& word : server_command()) {
-      start << "'" << word << "' ";
-    }
-    start << ">> " << path("server.log") << " 2>&1 &\necho $! > " << path("server.pid") << '\n';
-    std::ofstream(path("stop.sh")) << "kill $(cat " << path("server.pid") << ")\n";
+    write_service_scripts({.start = path("start.sh"),
+                           .stop = path("stop.sh"),
+                           .pid = path("server.pid"),
+                           .log = path("server.log"),
+                           .command = server_command(),
+                           .environment = environment});
   }
   void start_agent(const std::vector<std::string>& more = {},
                    const std::map<std::string, std::string>& environment = {}) {

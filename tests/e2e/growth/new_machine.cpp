@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "tests/support/processes/https_caller.h"
+#include "tests/support/processes/service_scripts.h"
 
 namespace verger::test {
 namespace {
@@ -117,14 +118,11 @@ std::filesystem::path NewMachine::script(const std::string& verb) const {
 }
 
 void NewMachine::write_scripts(const std::vector<std::string>& server) const {
-  const auto pid = (directory_.path() / "pid").string();
-  std::ofstream start(script("start"));
-  for (const auto& word : server) {
-    start << "'" << word << "' ";
-  }
-  start << ">> " << (directory_.path() / "server.log").string() << " 2>&1 &\necho $! > " << pid
-        << '\n';
-  std::ofstream(script("stop")) << "kill $(cat " << pid << ")\n";
+  write_service_scripts({.start = script("start"),
+                         .stop = script("stop"),
+                         .pid = directory_.path() / "pid",
+                         .log = directory_.path() / "server.log",
+                         .command = server});
 }
 
 std::string NewMachine::url() const { return fmt::format("http://127.0.0.1:{}", ports_[0]); }

@@ -6,6 +6,7 @@
 
 #include "engine/base/private_file.h"
 #include "tests/support/fixtures.h"
+#include "tests/support/processes/service_scripts.h"
 
 namespace verger::test {
 namespace {
@@ -98,14 +99,12 @@ std::filesystem::path RealCluster::config_file(std::size_t index) const {
 }
 
 void RealCluster::write_scripts(std::size_t index) const {
-  const auto pid = script(index, "start").string() + ".pid";
-  std::ofstream start(script(index, "start"));
-  for (const auto& word : node_command(index)) {
-    start << "'" << word << "' ";
-  }
-  start << ">> " << log_of(fmt::format("n{}", index + 1)).string() << " 2>&1 &\necho $! > " << pid
-        << '\n';
-  std::ofstream(script(index, "stop")) << "kill $(cat " << pid << ")\n";
+  const auto start = script(index, "start");
+  write_service_scripts({.start = start,
+                         .stop = script(index, "stop"),
+                         .pid = start.string() + ".pid",
+                         .log = log_of(fmt::format("n{}", index + 1)),
+                         .command = node_command(index)});
 }
 
 std::filesystem::path RealCluster::node_directory(std::size_t index) const {

@@ -339,8 +339,7 @@ TEST_F(Shrinking, OneThatIsElectedBeforeItsTurnResignsFirst) {
       return;
     }
     const auto asked = nlohmann::json::parse(request.body);
-    if (asked.at("kind") == "stop_server" &&
-        asked.at("parameters").value("resignFirst", false)) {
+    if (asked.at("kind") == "stop_server" && asked.at("parameters").value("resignFirst", false)) {
       resigning.push_back(to.name);
     }
     if (asked.at("kind") == "stop_server" && to.name == "n4") {
