@@ -207,8 +207,10 @@ class Resizing {
         first ? order_.gates() : std::vector<Gate>{{"cluster-identity", 0}, {"one-leader", 0}};
     step.gates.push_back({"quorum-margin", 1});
     // It may be elected after the plan was made, also more than once.
-    step.act =
-        joined("let ", node.name, " resign if it leads by then, stop its server, and keep it so");
+    const bool leads = &node == order_.snapshot.leader();
+    step.act = joined("let ", node.name, leads ? " resign" : " resign if it leads by then",
+                      ", stop its server, and keep it so");
+    step.cost = StepCost{leads, 0};
     step.observe = "its agent sees that no process has its files open";
     step.undo =
         joined("start the server of ", node.name, ", once no other one has the smaller size");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 
 #include "engine/base/quantities.h"
 #include "planner/detail/gate_checks.h"
@@ -69,6 +70,10 @@ ResizeOrder::ResizeOrder(const ClusterSnapshot& seen, const Policy& of,
   }
   if (last != nullptr) {
     stays.push_back(last);
+  }
+  // One that leads goes last, so that one of those that stay is elected.
+  if (const auto leads = std::ranges::find(leaves, snapshot.leader()); leads != leaves.end()) {
+    std::rotate(leads, std::next(leads), leaves.end());
   }
   for (const auto& node : snapshot.joining) {
     joins.push_back(&node);
@@ -151,6 +156,11 @@ std::vector<std::string> resize_notes(const ResizeOrder& order) {
     out.push_back(fmt::format("once {} are stopped: {} voters of size {}, {} confirm a write, {}",
                               fmt::join(names_in(order.leaves), " and "), kept, from, quorum(from),
                               may_fail(kept, quorum(from))));
+    if (order.leaves.back() == order.snapshot.leader()) {
+      out.push_back(fmt::format(
+          "{} leads: it resigns before it is stopped; writes pause until another one is elected",
+          order.leaves.back()->name));
+    }
     out.push_back(fmt::format("from the restart of {}: writes may pause until {} is restarted, too",
                               names[pause_begins], names[pause_ends]));
     out.push_back(fmt::format(

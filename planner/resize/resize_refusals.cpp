@@ -158,10 +158,6 @@ class RefusingResize : private RefusalList {
       }
     }
     for (const auto* node : order_.leaves) {
-      if (node == order_.snapshot.leader()) {
-        refuse("leader-leaves", node->name, "it leads, and the leader has to be one that stays",
-               "name another one, or have it resign first");
-      }
       if (!node->agent_answered && !order_.is_gone(*node)) {
         refuse("not-fenced", node->name,
                node->answered

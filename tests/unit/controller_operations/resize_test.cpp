@@ -324,9 +324,30 @@ TEST_F(Shrinking, ADeadVoterLeavesOnceAnOperatorAnswersForIt) {
   expect_shrunk(start(policy));
 }
 
-TEST_F(Shrinking, TheLeaderDoesNotLeave) {
+TEST_F(Shrinking, ALeaderThatLeavesIsTheLastAndResignsFirst) {
   begin();
-  EXPECT_THAT(refusals(to_three("n1,n2")), ElementsAre("leader-leaves n1"));
+  std::vector<std::string> stopped;
+  h_.cluster.acted = [&](const FakeNode& to, const http::Request& request) {
+    if (request.target == "/agent/v1/operations") {
+      const auto asked = nlohmann::json::parse(request.body);
+      if (asked.at("kind") == "stop_server") {
+        stopped.push_back(to.name);
+        EXPECT_EQ(asked.at("parameters").value("resignFirst", false), to.name == "n1");
+      }
+    }
+  };
+  const auto run = start(to_three("n1,n2"));
+  ASSERT_TRUE(ends(run));
+  ASSERT_EQ(h_.state(run).status, RunStatus::kDone) << h_.state(run).reason;
+  EXPECT_THAT(stopped, ElementsAre("n2", "n1"));
+  EXPECT_THAT(sizes(), ElementsAre(0, 0, 3, 3, 3));
+  EXPECT_THAT(registered(), ElementsAre("n3", "n4", "n5"));
+  EXPECT_FALSE(h_.cluster.two_quorums);
+  EXPECT_THAT(nlohmann::json(h_.state(run).plan->notes).dump(), HasSubstr("n1 leads: it resigns"));
+}
+
+TEST_F(Shrinking, RefusesOthersThanTwoVotersOfTheCluster) {
+  begin();
   EXPECT_THAT(refusals(to_three("n2")), ElementsAre("no-node-named"));
   EXPECT_THAT(refusals(to_three("n9,n4")), Contains("unknown-node n9"));
 }

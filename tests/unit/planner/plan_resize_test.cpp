@@ -258,9 +258,20 @@ TEST(PlanResize, RefusesWithEveryReason) {
   ResizeCase unverified(3, 5);
   unverified.facts.restore->generation.verified.clear();
   EXPECT_THAT(unverified.refused(), ElementsAre("not-verified"));
+}
+
+TEST(PlanResize, ALeaderThatLeavesIsStoppedLast) {
   ResizeCase leads(5, 3);
   leads.wanted().leaving = "n1,n5";
-  EXPECT_THAT(leads.refused(), ElementsAre("n1:leader-leaves"));
+  EXPECT_THAT(leads.refused(), ::testing::IsEmpty());
+  const auto plan = leads.plan();
+  ASSERT_TRUE(plan);
+  const auto& groups = plan->stages.front().groups;
+  EXPECT_EQ(groups[0].front().id, "stop-n5");
+  EXPECT_FALSE(groups[0].front().cost.leader_move);
+  EXPECT_EQ(groups[1].front().id, "stop-n1");
+  EXPECT_TRUE(groups[1].front().cost.leader_move);
+  EXPECT_THAT(plan->notes, Contains(HasSubstr("n1 leads: it resigns before it is stopped")));
 }
 
 TEST(PlanResize, FactsGoThroughJson) {
