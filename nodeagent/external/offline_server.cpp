@@ -7,7 +7,6 @@
 #include "engine/base/database_files.h"
 #include "engine/scavenge/scavenge_job.h"
 #include "nodeagent/external/server_process.h"
-#include "nodeagent/external/stop_order.h"
 
 namespace verger::external {
 namespace {
@@ -33,6 +32,15 @@ struct OfflineServer::Parts {
   std::optional<ServerProcess> server{};  ///< that had the files open at the last look that saw one
   /// Of hold_files(): each holder has a share.
   std::shared_ptr<const bool> held = std::make_shared<const bool>(true);
+
+  /// As far as it can be seen.
+  bool has_files_open() const {
+    if (options.own && options.own->runs()) {
+      return true;
+    }
+    const auto found = find_server(place.database);
+    return !found || *found;
+  }
 
   Result<std::unique_ptr<streams::Database>> open() const {
     streams::DatabaseOptions with;
@@ -169,19 +177,13 @@ Result<void> OfflineServer::may_start() const {
   return {};
 }
 
-Result<void> OfflineServer::keep_stopped(std::string_view by) { return parts_->order.give(by); }
-
-Result<void> OfflineServer::keep_stopped_from_now(std::string_view by, std::string_view instance) {
-  return parts_->order.give_to_running(by, instance);
+Result<void> OfflineServer::keep_stopped(std::string_view by, StopOrder::Server server) {
+  return parts_->order.give(by, server);
 }
 
 void OfflineServer::see_running(std::string_view instance) {
-  const auto lapsed = parts_->order.has_lapsed(instance);
-  if (!lapsed) {
-    parts_->log.warning("the instance of the server that is being stopped cannot be noted",
-                        {{"error", lapsed.error().message}});
-  }
-  if (!lapsed.value_or(false)) {
+  // The answer may be older than the server's end.
+  if (!parts_->order.is_of_stopped_server() || !parts_->has_files_open()) {
     return;
   }
   const auto by = parts_->order.given_by();

@@ -10,6 +10,7 @@
 #include "engine/streams/event_store.h"
 #include "nodeagent/external/database_look.h"
 #include "nodeagent/external/service_control.h"
+#include "nodeagent/external/stop_order.h"
 #include "nodeagent/node/job_runner.h"
 
 namespace verger::external {
@@ -52,14 +53,11 @@ class OfflineServer {
   /// interrupted while it replaced them.
   [[nodiscard]] Result<void> may_start() const;
   /// From now on it is not started, also after a restart of the agent, until allow_start(), or
-  /// until someone else has started it. `by`: what wants that, for people. The server is stopped.
-  /// Error: it cannot be remembered.
-  Result<void> keep_stopped(std::string_view by);
-  /// As keep_stopped(), of a server that may run and is about to be stopped. `instance`: as it was
-  /// last seen; empty: it was not.
-  Result<void> keep_stopped_from_now(std::string_view by, std::string_view instance);
-  /// The server answers as this instance: where it is not the one that was to be stopped, it is no
-  /// longer kept stopped.
+  /// until someone else has started it. `by`: what wants that, for people. `server`: it may run
+  /// where it is about to be stopped. Error: it cannot be remembered.
+  Result<void> keep_stopped(std::string_view by, StopOrder::Server server);
+  /// The server answered as this instance: where it had been stopped and a process has its files
+  /// open, someone else has started it, and it is no longer kept stopped.
   void see_running(std::string_view instance);
   /// Errors: may_start()'s, those of the file.
   Result<void> allow_start();

@@ -9,35 +9,26 @@
 namespace verger::external {
 namespace {
 
-/// The third line, until the server has stopped.
+/// The second line, until the server has stopped. (Former versions have the server's instance
+/// there.)
 constexpr std::string_view kMayRun = "may run";
 
 }  // namespace
 
-Result<void> StopOrder::give(std::string_view by) { return write({.by = std::string(by)}); }
-
-Result<void> StopOrder::give_to_running(std::string_view by, std::string_view instance) {
-  return write({.by = std::string(by), .instance = std::string(instance), .may_run = true});
-}
-
-Result<void> StopOrder::note_stopped() {
-  auto order = read();
-  if (!order || !order->may_run) {
-    return {};
-  }
-  order->may_run = false;
-  return write(*order);
-}
-
-Result<void> StopOrder::write(const Order& order) {
-  const auto text = fmt::format("{}\n{}\n{}", order.by, order.instance,
-                                order.may_run ? fmt::format("{}\n", kMayRun) : std::string());
+Result<void> StopOrder::give(std::string_view by, Server server) {
+  const auto text = fmt::format("{}\n{}\n", by, server == Server::kMayRun ? kMayRun : "");
   if (file_.empty()) {
     in_memory_ = text;
     return {};
   }
   VERGER_RETURN_IF_ERROR(make_directories_durably(*files_, file_.parent_path()));
   return write_file_durably(*files_, file_, as_bytes(text));
+}
+
+Result<void> StopOrder::note_stopped() {
+  const auto order = read();
+  return order && order->server == Server::kMayRun ? give(order->by, Server::kStopped)
+                                                   : Result<void>();
 }
 
 Result<void> StopOrder::lift() {
@@ -72,11 +63,10 @@ std::optional<StopOrder::Order> StopOrder::read() const {
   }
   std::istringstream lines(text);
   Order order;
-  std::string third;
+  std::string second;
   std::getline(lines, order.by);
-  std::getline(lines, order.instance);
-  std::getline(lines, third);
-  order.may_run = third == kMayRun;
+  std::getline(lines, second);
+  order.server = second == kMayRun ? Server::kMayRun : Server::kStopped;
   return order;
 }
 
@@ -85,17 +75,9 @@ std::string StopOrder::given_by() const {
   return order ? order->by : std::string();
 }
 
-Result<bool> StopOrder::has_lapsed(std::string_view running_instance) {
-  auto order = read();
-  if (!order || order->instance == running_instance) {
-    return false;
-  }
-  if (!order->may_run) {
-    return true;
-  }
-  order->instance = running_instance;
-  VERGER_RETURN_IF_ERROR(write(*order));
-  return false;
+bool StopOrder::is_of_stopped_server() const {
+  const auto order = read();
+  return order && order->server == Server::kStopped;
 }
 
 }  // namespace verger::external

@@ -33,7 +33,8 @@ class RestoredRedactionOperation final : public JobOperation {
     VERGER_CO_TRY(auto list, list_in(record));
     VERGER_CO_RETURN_IF_ERROR(co_await server_is_stopped(node));
     if (node.offline->kept_stopped_by().empty()) {
-      VERGER_CO_RETURN_IF_ERROR(node.offline->keep_stopped("operation " + record.request.id));
+      VERGER_CO_RETURN_IF_ERROR(node.offline->keep_stopped("operation " + record.request.id,
+                                                           external::StopOrder::Server::kStopped));
     }
     co_return std::make_shared<RestoredRedactionJob>(*node.offline, std::move(list), texts_);
   }

@@ -82,7 +82,8 @@ class RestoreRevertOperation final : public KeptFilesOperation {
     VERGER_CO_TRY(auto generation, generation_of(record));
     VERGER_CO_RETURN_IF_ERROR(co_await server_is_stopped(node));
     if (node.offline->kept_stopped_by().empty()) {
-      VERGER_CO_RETURN_IF_ERROR(node.offline->keep_stopped("operation " + record.request.id));
+      VERGER_CO_RETURN_IF_ERROR(node.offline->keep_stopped("operation " + record.request.id,
+                                                           external::StopOrder::Server::kStopped));
     }
     VERGER_FAILPOINT("agent.restore-revert.begin");
     auto& files = node.offline->machine().files;

@@ -97,7 +97,8 @@ class RestoreOperation final : public JobOperation {
     // What was true at the last look may have changed, above all after a restart of the agent.
     VERGER_CO_RETURN_IF_ERROR(co_await server_is_stopped(node));
     if (node.offline->kept_stopped_by().empty()) {
-      VERGER_CO_RETURN_IF_ERROR(node.offline->keep_stopped("operation " + record.request.id));
+      VERGER_CO_RETURN_IF_ERROR(node.offline->keep_stopped("operation " + record.request.id,
+                                                           external::StopOrder::Server::kStopped));
     }
     if (!memory.contains(kBegan)) {
       memory[kBegan] = node.clock.now().value();

@@ -66,13 +66,12 @@ class StopServerOperation final : public Operation {
     if (resigns) {
       co_await resign_first(node);
     }
-    // First of all: what starts servers must not start this one on its way down.
-    const auto* running = node.inspection();
-    VERGER_CO_RETURN_IF_ERROR(node.offline->keep_stopped_from_now(
-        "operation " + record.request.id, running == nullptr ? "" : running->instance_id()));
+    // What starts servers must not start this one on its way down.
+    VERGER_CO_RETURN_IF_ERROR(node.offline->keep_stopped("operation " + record.request.id,
+                                                         external::StopOrder::Server::kMayRun));
     const auto free = co_await node.offline->files_are_free();
     auto memory = memory_of(record);
-    memory[kRan] = running != nullptr || !free || !*free;
+    memory[kRan] = node.inspection() != nullptr || !free || !*free;
     memory[kAsked] = node.clock.now().value();
     if (node.remember) {
       node.remember(memory.dump());
