@@ -124,6 +124,15 @@ Result<void> apply(RunState& state, const JournalEvent& event, const json& data)
   }
 }
 
+bool was_interrupted(const StepState& step) {
+  const auto outcomes = json::parse(step.outcomes, nullptr, false);
+  // Both are refusals to begin. "lock_held" is none: the lock may be lost between two switches.
+  return std::ranges::any_of(outcomes, [](const json& attempt) {
+    const auto outcome = attempt.value("outcome", std::string());
+    return outcome != "gate_closed" && outcome != "chunk_lock_held";
+  });
+}
+
 std::optional<double> PhaseSeen::units_per_hour() const {
   const auto ticks = at.value() - since.value();
   if (first_done < 0 || done <= first_done || ticks <= 0) {

@@ -117,6 +117,10 @@ struct StepState {
   std::optional<Ticks> ended;
 };
 
+/// An attempt before the newest one may have done a part of the work, which the result does not
+/// count.
+bool was_interrupted(const StepState& step);
+
 /// pending -> running -> done or failed; running -> undoing -> undone, which is pending again where
 /// it was rolled back.
 enum class StageStatus : std::uint8_t { kPending, kRunning, kDone, kFailed, kUndoing, kUndone };

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -69,16 +68,6 @@ void Scavenged::forget_zeros() {
       *sum = json();
     }
   }
-}
-
-/// An attempt before the one that was done began its work. After "lock_held" chunks may have been
-/// switched: the lock can be lost between two of them.
-bool was_interrupted(const StepState& step) {
-  const auto outcomes = json::parse(step.outcomes, nullptr, false);
-  return std::ranges::any_of(outcomes, [](const json& attempt) {
-    const auto outcome = attempt.value("outcome", std::string());
-    return outcome != "gate_closed" && outcome != "chunk_lock_held";
-  });
 }
 
 /// What the steps of a finished scavenge saw, sorted by what they are about.

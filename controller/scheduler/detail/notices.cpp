@@ -54,11 +54,15 @@ bool is_notified(const JournalEvent& event) {
                    event.type == events::kScheduleTooOld || event.type == events::kCertificateEnds;
 }
 
-/// Of all its steps; null where none reports it.
+/// Of all its steps; null where none reports it, or one that was interrupted reports only what was
+/// freed after that.
 json bytes_freed(const RunState& run) {
   json sum;
   for (const auto& [id, step] : run.steps) {
     const auto saved = step.result->value("space_saved", json());
+    if (saved.is_number_integer() && was_interrupted(step)) {
+      return nullptr;
+    }
     if (saved.is_number_integer()) {
       sum = saved.get<std::int64_t>() + (sum.is_null() ? 0 : sum.get<std::int64_t>());
     }

@@ -103,6 +103,19 @@ TEST_F(OverviewTest, WhatAFailedRunFreedIsKnownToo) {
   EXPECT_EQ(made["freed_before"][0]["node"], "n2");
 }
 
+TEST_F(OverviewTest, WhatAnInterruptedNodeFreedIsNotKnown) {
+  const auto run = started(a_.planned());
+  ASSERT_TRUE(a_.h.run_until([this] { return a_.h.cluster.node("n2").running.has_value(); }));
+  a_.h.cluster.restart("n2");
+  ASSERT_TRUE(a_.h.run_to_end(run));
+  const auto made = plan();
+  ASSERT_EQ(made["freed_before"].size(), 2U) << made["freed_before"];
+  EXPECT_EQ(made["freed_before"][0]["node"], "n1");
+  EXPECT_EQ(made["freed_before"][1]["node"], "n3");
+  EXPECT_EQ(made["last_success"]["run"], run);
+  EXPECT_TRUE(made["last_success"]["space_saved"].is_null());
+}
+
 TEST_F(OverviewTest, APlanOfAPausedClusterSaysSo) {
   EXPECT_TRUE(plan()["cluster_pause"].is_null());
   ASSERT_EQ(a_.call("POST", "/clusters/prod/pause",
