@@ -40,8 +40,8 @@ nlohmann::json expected_seconds(const planner::Plan& plan);
 /// it `resumes`. Null where a step has no expectation, the run has ended, or stands still for an
 /// unknown time.
 nlohmann::json expected_end(const RunState& run, Ticks now, std::optional<Ticks> resumes);
-/// What the work of a run freed, as the nodes reported, by their names. Without those whose work was
-/// interrupted: they report what was freed after that.
+/// What the work of a run freed, as the nodes reported, by their names. Without those whose work
+/// was interrupted: they report what was freed after that.
 std::map<std::string, std::int64_t> freed_by_node(const RunState& run);
 /// On all of them; nullopt: none reported it, or one only what was freed after an interruption.
 std::optional<std::int64_t> freed_bytes(const RunState& run);
