@@ -193,9 +193,12 @@ ClosedGates StepGates::closed(const planner::Stage& stage, const planner::Step& 
       if (state.verdict == planner::GateVerdict::kDeferred) {
         run_->alert_once(
             step.id, "not-leader",
-            fmt::format("{} waits: {} leads the cluster, and its turn was put off once; move "
-                        "the leadership by hand, or leave the node out with `verger run skip`",
-                        step.id, step.node));
+            fmt::format("{} waits: {} leads the cluster{}; move the leadership by hand, or leave "
+                        "the node out with `verger run skip`",
+                        step.id, step.node,
+                        run_->state().stages.at(stage.id).deferrals > 0
+                            ? ", and its turn was put off once"
+                            : ""));
       }
       closed.add(state);
     }

@@ -11,12 +11,16 @@ namespace {
 
 using std::chrono::minutes;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class StepGatesTest : public ScriptedRun {
  protected:
-  void begin_with(std::vector<planner::Gate> gates, std::int64_t longest_ms = -1) {
+  void begin_with(std::vector<planner::Gate> gates, std::int64_t longest_ms = -1,
+                  bool atomic = false) {
     auto stage = stage_of_one();
+    stage.atomic = atomic;
     auto& step = stage.groups.front().front();
     step.gates = std::move(gates);
     if (longest_ms >= 0) {
@@ -79,6 +83,15 @@ TEST_F(StepGatesTest, TheTurnOfTheLeaderIsDeferredOnceAndThenAnOperatorIsNotifie
   EXPECT_NE(again.reason, "");
   ASSERT_EQ(open_alerts(), 1U);
   EXPECT_THAT(h_.run->state().alerts.front().reason, HasSubstr("its turn was put off once"));
+}
+
+TEST_F(StepGatesTest, AnAtomicStageIsNotPutOff) {
+  begin_with({{"not-leader", 0}}, -1, /*atomic=*/true);
+  EXPECT_FALSE(closed().deferred);
+  ASSERT_EQ(open_alerts(), 1U);
+  EXPECT_THAT(h_.run->state().alerts.front().reason,
+              AllOf(HasSubstr("leads the cluster; move the leadership by hand"),
+                    Not(HasSubstr("put off"))));
 }
 
 TEST_F(StepGatesTest, OneAlertIsRaisedForWhatIsClosedTooLongAndClearedOnceItIsNot) {
