@@ -142,6 +142,20 @@ std::string_view outcome_of(const SeenInRedaction& seen) {
   return seen.differs ? "not-proven" : "redacted";
 }
 
+/// Ids of the backups whose restore kept former files on the node in which something was found.
+std::set<std::string> kept_by_restores(const json& node) {
+  constexpr std::string_view kKept = "/old-before-";
+  std::set<std::string> out;
+  for (const auto& each : node.at("left")) {
+    const auto left = each.get<std::string>();
+    if (const auto at = left.find(kKept); at != std::string::npos) {
+      const auto id = at + kKept.size();
+      out.insert(left.substr(id, left.find('/', id) - id));
+    }
+  }
+  return out;
+}
+
 json out_of_reach() {
   return json::array({"disk snapshots, and copies of the files that Verger did not make",
                       "events that link to these, and what projections made of them",
@@ -191,6 +205,12 @@ json report(const RunState& run, json timeline) {
           "others alone. With theirs in a file, verger-db redact DIR --prove --plaintext FILE "
           "searches, on the stopped node",
           node.at("node").get<std::string>(), before, number_of<std::int64_t>(node, "records")));
+    }
+    for (const auto& id : kept_by_restores(node)) {
+      notes.push_back(fmt::format(
+          "{0}: the former files that a restore kept may have the data, too; remove them with: "
+          "verger restore discard-old {1} --generation {2} --nodes {0}",
+          node.at("node").get<std::string>(), run.cluster, id));
     }
   }
   const auto outcome = outcome_of(seen);

@@ -165,6 +165,21 @@ TEST_F(RedactionRun, TextThatIsLeftIsADifferenceAndNoProof) {
               ElementsAre("n3: /db/chunk-000001.000002: the text, or a part of it, 1 times"));
 }
 
+TEST_F(RedactionRun, FormerFilesThatARestoreKeptAreNamedWithWhatRemovesThem) {
+  nodes_["n3"].found = {
+      "/db/old-before-20261129t013152z-0bac394f/chunk-000001.000002: the text, or a part of it, 1 "
+      "times",
+      "/db/old-before-20261129t013152z-0bac394f/chunk-000007.000000: the text, or a part of it, 3 "
+      "times",
+      "/db/chunk-000002.000001: the text, or a part of it, 1 times"};
+  const auto id = run();
+  EXPECT_EQ(h_.state(id).status, RunStatus::kDoneWithDifferences);
+  const auto notes = report(id)["notes"].get<std::vector<std::string>>();
+  EXPECT_THAT(notes, Contains(HasSubstr("n3: the former files that a restore kept")).Times(1));
+  EXPECT_THAT(notes, Contains(HasSubstr("verger restore discard-old prod --generation "
+                                        "20261129t013152z-0bac394f --nodes n3")));
+}
+
 TEST_F(RedactionRun, NodesThatAreRedactedAreNotStoppedAgain) {
   run();
   done_.clear();
