@@ -12,6 +12,7 @@
 #include "controller/api/members.h"
 #include "controller/api/routes.h"
 #include "controller/api/views.h"
+#include "controller/executor/freed_bytes.h"
 #include "engine/base/clock.h"
 #include "planner/operations.h"
 
@@ -101,7 +102,7 @@ json freed_before(const ApiParts& parts, const planner::Plan& plan) {
     }
     const auto state = parts.executor.find_run(run->id);
     for (const auto& [node, saved] :
-         state ? views::freed_by_node(**state) : std::map<std::string, std::int64_t>()) {
+         state ? freed_by_node(**state) : std::map<std::string, std::int64_t>()) {
       found.try_emplace(node, json{{"node", node},
                                    {"space_saved", saved},
                                    {"run", run->id},
@@ -144,7 +145,7 @@ json plan_view(const ApiParts& parts, const StoredPlan& stored) {
     }
     if (out["last_success"].is_null()) {
       const auto state = parts.executor.find_run(run->id);
-      const auto freed = state ? views::freed_bytes(**state) : std::nullopt;
+      const auto freed = state ? freed_bytes(**state) : std::nullopt;
       out["last_success"] = {{"run", run->id},
                              {"finished_at", format_ticks(*run->ended_at)},
                              {"space_saved", freed ? json(*freed) : json()}};

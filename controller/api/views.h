@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -40,11 +38,6 @@ nlohmann::json expected_seconds(const planner::Plan& plan);
 /// it `resumes`. Null where a step has no expectation, the run has ended, or stands still for an
 /// unknown time.
 nlohmann::json expected_end(const RunState& run, Ticks now, std::optional<Ticks> resumes);
-/// What the work of a run freed, as the nodes reported, by their names. Without those whose work
-/// was interrupted: they report what was freed after that.
-std::map<std::string, std::int64_t> freed_by_node(const RunState& run);
-/// On all of them; nullopt: none reported it, or one only what was freed after an interruption.
-std::optional<std::int64_t> freed_bytes(const RunState& run);
 /// The gates that a step of `run` waits for, with the time at which an alert fires. Closed windows
 /// raise none, nor does a run that looks at no gates: one that is paused, or has ended.
 nlohmann::json waiting_for(const StepState& state, const RunState& run);

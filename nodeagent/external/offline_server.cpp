@@ -13,6 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// The end of a process that is no child of ours is seen in /proc only.
 constexpr milliseconds kStateLook{200};
 
 }  // namespace

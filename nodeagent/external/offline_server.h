@@ -74,7 +74,8 @@ class OfflineServer {
   [[nodiscard]] Result<std::unique_ptr<streams::Database>> open_database() const;
   [[nodiscard]] OfflineMachine machine() const;
   /// False while a process has the database open for writing, and until the last one that was seen
-  /// with it is gone. Reads /proc, and opens nothing.
+  /// with it is gone. Reads /proc, and opens nothing. Once true, a server that was about to be
+  /// stopped (keep_stopped()) has stopped.
   /// Error: kRefused: it cannot be seen.
   net::awaitable<Result<bool>> files_are_free();
 

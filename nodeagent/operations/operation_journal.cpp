@@ -285,4 +285,14 @@ nlohmann::json memory_of(const OperationRecord& record) {
   return memory.is_object() ? memory : nlohmann::json::object();
 }
 
+Result<bool> flag_of(const OperationRecord& record, std::string_view parameter) {
+  const auto asked = nlohmann::json::parse(record.request.parameters_json, nullptr, false);
+  const auto flag =
+      asked.is_object() ? asked.value(parameter, nlohmann::json(false)) : nlohmann::json(false);
+  if (!flag.is_boolean()) {
+    return Error{Errc::kInvalidArgument, fmt::format("{} must be true or false", parameter)};
+  }
+  return flag.get<bool>();
+}
+
 }  // namespace verger::agent

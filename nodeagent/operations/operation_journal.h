@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -85,5 +86,7 @@ bool same_request(const api::OperationRequest& a, const api::OperationRequest& b
 
 /// What an operation wrote down in memory_json; an empty object where that is none.
 nlohmann::json memory_of(const OperationRecord& record);
+/// A parameter that is true or false, and false where it is missing. Error: kInvalidArgument.
+Result<bool> flag_of(const OperationRecord& record, std::string_view parameter);
 
 }  // namespace verger::agent

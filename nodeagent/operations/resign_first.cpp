@@ -7,6 +7,7 @@
 namespace verger::agent {
 namespace {
 
+/// Only the node's gossip shows that it has resigned.
 constexpr std::chrono::milliseconds kResignLook{250};
 constexpr int kResignLooks = 40;
 

@@ -6,6 +6,7 @@
 
 #include "controller/cluster/certificate_alerts.h"
 #include "controller/executor/events.h"
+#include "controller/executor/freed_bytes.h"
 #include "controller/journal/member_names.h"
 #include "controller/scheduler/detail/recipients.h"
 #include "controller/scheduler/scheduler.h"
@@ -52,22 +53,6 @@ bool is_notified(const JournalEvent& event) {
                    event.type == events::kStepIntended
              : event.type == events::kScheduleSettled || event.type == events::kScheduleLate ||
                    event.type == events::kScheduleTooOld || event.type == events::kCertificateEnds;
-}
-
-/// Of all its steps; null where none reports it, or one that was interrupted reports only what was
-/// freed after that.
-json bytes_freed(const RunState& run) {
-  json sum;
-  for (const auto& [id, step] : run.steps) {
-    const auto saved = step.result->value("space_saved", json());
-    if (saved.is_number_integer() && was_interrupted(step)) {
-      return nullptr;
-    }
-    if (saved.is_number_integer()) {
-      sum = saved.get<std::int64_t>() + (sum.is_null() ? 0 : sum.get<std::int64_t>());
-    }
-  }
-  return sum;
 }
 
 }  // namespace
@@ -136,7 +121,8 @@ std::optional<Notice> Notices::of(const JournalEvent& event) {
     if (out.moment == "done" && (*state)->ended_at) {
       const auto ticks = (*state)->ended_at->value() - (*state)->started_at.value();
       out.body["duration_seconds"] = ticks / kTicksPerSecond;
-      out.body["bytes_freed"] = bytes_freed(**state);
+      const auto freed = freed_bytes(**state);
+      out.body["bytes_freed"] = freed ? json(*freed) : json();
     }
   } else if (event.type == events::kCertificateEnds) {
     out.moment = kEnds;

@@ -3,21 +3,12 @@
 #include <memory>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/verify/lost_streams_job.h"
 
 namespace verger::agent {
 
 Result<bool> heals_filter(const OperationRecord& record) {
-  const auto asked = nlohmann::json::parse(record.request.parameters_json, nullptr, false);
-  const auto heal = asked.is_object()
-                        ? asked.value(std::string(kHealFilterParameter), nlohmann::json(false))
-                        : nlohmann::json(false);
-  if (!heal.is_boolean()) {
-    return Error{Errc::kInvalidArgument, "healFilter must be true or false"};
-  }
-  return heal.get<bool>();
+  return flag_of(record, kHealFilterParameter);
 }
 
 Result<StepOutcome> DropFilterJob::step(Budget /*budget*/) {

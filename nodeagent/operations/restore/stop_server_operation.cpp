@@ -15,8 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-/// Of the parameters: a server that leads resigns before it is stopped.
-constexpr std::string_view kResignFirst = "resignFirst";
 /// Of the memory: when the stop command was about to be given, in ticks of the wall clock.
 constexpr const char* kAsked = "asked";
 /// Of the memory: the stop command was given, and has ended one way or another.
@@ -29,18 +27,6 @@ constexpr const char* kRan = "ran";
 /// Of the memory, once that is the outcome.
 constexpr const char* kStopCancelled = "cancelled";
 
-Result<bool> resigns_first(const OperationRecord& record) {
-  const auto asked = json::parse(record.request.parameters_json, nullptr, false);
-  if (!asked.is_object() || !asked.contains(kResignFirst)) {
-    return false;
-  }
-  if (!asked.at(kResignFirst).is_boolean()) {
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("parameters of stop_server: \"{}\": true or false", kResignFirst)};
-  }
-  return asked.at(kResignFirst).get<bool>();
-}
-
 Observation failed(std::string_view code, std::string text) {
   return {.kind = Observation::Kind::kFailed, .code = std::string(code), .text = std::move(text)};
 }
@@ -49,20 +35,20 @@ class StopServerOperation final : public Operation {
  public:
   [[nodiscard]] std::string_view kind() const override { return api::kStopServerKind; }
   [[nodiscard]] std::vector<std::string_view> parameters() const override {
-    return {kServiceDeadlineParameter, kResignFirst};
+    return {kServiceDeadlineParameter, kResignFirstParameter};
   }
   /// Work on the files has to end first: some of it starts the server when it ends.
   [[nodiscard]] bool works_on_files() const override { return true; }
 
   net::awaitable<Result<void>> look(LocalNode node, OperationRecord& record) override {
     VERGER_CO_RETURN_IF_ERROR(service_deadline(record));
-    VERGER_CO_RETURN_IF_ERROR(resigns_first(record));
+    VERGER_CO_RETURN_IF_ERROR(flag_of(record, kResignFirstParameter));
     co_return needs_service_control(node);
   }
 
   net::awaitable<Result<void>> act(LocalNode node, OperationRecord& record) override {
     VERGER_CO_TRY(const auto deadline, service_deadline(record));
-    VERGER_CO_TRY(const auto resigns, resigns_first(record));
+    VERGER_CO_TRY(const auto resigns, flag_of(record, kResignFirstParameter));
     if (resigns) {
       co_await resign_first(node);
     }

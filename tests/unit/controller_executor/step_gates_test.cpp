@@ -40,6 +40,7 @@ class StepGatesTest : public ScriptedRun {
         .open = true, .since = at(left - length), .until = at(left), .reason = "nightly"};
     return gates_->closed(stage(), step(), now);
   }
+  /// In virtual time.
   void wait(std::chrono::milliseconds time) { h_.wait_for(h_.run->sleep_for(time)); }
   std::size_t open_alerts() { return h_.run->state().open_alerts(); }
 

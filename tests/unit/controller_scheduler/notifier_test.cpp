@@ -230,6 +230,21 @@ TEST_F(Notifications, SayOfARunThatWasDoneHowLongItTookAndWhatItFreed) {
   EXPECT_TRUE(hook_.bodies[0].contains("bytes_freed"));
 }
 
+TEST_F(Notifications, DoNotSayWhatARunFreedOfWhichANodeWasInterrupted) {
+  apply("  - {on: done, webhook: 'http://127.0.0.1:9000/'}\n");
+  run_and_look();
+  ASSERT_THAT(hook_.bodies, SizeIs(1));
+  EXPECT_TRUE(hook_.bodies[0].at("bytes_freed").is_number()) << hook_.bodies[0];
+  const auto run = h_.start_scavenge(book_->find("nightly").value().policy.plan);
+  ASSERT_TRUE(h_.run_until([this] { return h_.cluster.node("n2").running.has_value(); }));
+  h_.cluster.restart("n2");
+  ASSERT_TRUE(h_.run_to_end(run));
+  notifier_->look();
+  h_.run_until([this] { return notifier_->active() == 0; }, std::chrono::minutes(2));
+  ASSERT_THAT(hook_.bodies, SizeIs(2));
+  EXPECT_TRUE(hook_.bodies[1].at("bytes_freed").is_null()) << hook_.bodies[1];
+}
+
 TEST_F(Notifications, SayOnceThatARunStoppedAtItsWindowsEnd) {
   h_.cluster.scavenge_takes = std::chrono::minutes(50);
   auto policy = book_->parse(
