@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "engine/base/digest.h"
+#include "engine/base/sha256_lanes.h"
 #include "engine/streams/stream_names.h"
 
 namespace verger::streams::detail {
@@ -12,10 +12,8 @@ namespace {
 constexpr std::size_t kNamesKept = std::size_t{1} << 16U;
 /// A name is in one of so many places.
 constexpr std::size_t kPlaces = 4;
-/// How many events before it is needed memory is fetched.
+/// How many names before it is needed memory is fetched.
 constexpr std::size_t kKeysAhead = 6;
-
-std::size_t hash_of_name(std::string_view name) { return std::hash<std::string_view>{}(name); }
 
 }  // namespace
 
@@ -35,50 +33,79 @@ std::size_t StreamKeys::place_of(std::size_t hash) const {
   return first;
 }
 
-const StreamKey& StreamKeys::key_of(std::string_view name, std::size_t hash) {
-  const auto first = first_place_of(hash);
+const StreamKey* StreamKeys::remembered(const Wanted& wanted) const {
+  const auto first = first_place_of(wanted.hash);
   for (auto place = first; place < first + kPlaces; ++place) {
-    if (hashes_[place] == hash && names_[place].name == name && !name.empty()) {
-      return names_[place].key;
+    const auto& kept = names_[place];
+    if (hashes_[place] == wanted.hash && kept.name == wanted.name && !wanted.name.empty()) {
+      return &kept.key;
     }
   }
-  const auto place = first + hash / kNamesKept % kPlaces;
-  hashes_[place] = hash;
-  auto& kept = names_[place];
-  kept.name = name;
-  const auto whole = sha256(as_bytes(name));
-  std::copy_n(whole.begin(), kept.key.size(), kept.key.begin());
-  return kept.key;
+  return nullptr;
 }
 
-void StreamKeys::find(std::span<DescribedEvent> events, ByteView messages) {
+void StreamKeys::remember(const Wanted& wanted) {
+  const auto place = first_place_of(wanted.hash) + wanted.hash / kNamesKept % kPlaces;
+  hashes_[place] = wanted.hash;
+  names_[place].name = wanted.name;
+  names_[place].key = wanted.key;
+}
+
+void StreamKeys::list_names(std::span<const DescribedEvent> events, ByteView messages) {
+  const auto add = [this](std::string_view name) {
+    wanted_.push_back({.name = name, .hash = std::hash<std::string_view>{}(name)});
+  };
   wanted_.clear();
   for (const auto& event : events) {
-    const auto name = stream_in(messages);
-    wanted_.push_back({name, hash_of_name(name)});
+    auto name = stream_in(messages);
     messages = messages.subspan(event.message_size);
+    add(name);
+    while (is_metastream(name)) {
+      name = original_of(name);
+      add(name);
+    }
   }
-  for (std::size_t n = 0; n < events.size(); ++n) {
+}
+
+void StreamKeys::find_keys() {
+  unknown_.clear();
+  unknown_names_.clear();
+  for (std::size_t n = 0; n < wanted_.size(); ++n) {
     if (n + 3 * kKeysAhead < wanted_.size()) {
       __builtin_prefetch(&hashes_[first_place_of(wanted_[n + 3 * kKeysAhead].hash)]);
       __builtin_prefetch(&names_[place_of(wanted_[n + 2 * kKeysAhead].hash)]);
       __builtin_prefetch(names_[place_of(wanted_[n + kKeysAhead].hash)].name.data());
     }
-    set_stream(events[n], wanted_[n].name, wanted_[n].hash);
+    if (const auto* key = remembered(wanted_[n])) {
+      wanted_[n].key = *key;
+    } else {
+      unknown_.push_back(static_cast<std::uint32_t>(n));
+      unknown_names_.push_back(as_bytes(wanted_[n].name));
+    }
+  }
+  digests_.resize(unknown_.size());
+  sha256_of_each(unknown_names_, digests_);
+  for (std::size_t n = 0; n < unknown_.size(); ++n) {
+    auto& wanted = wanted_[unknown_[n]];
+    std::copy_n(digests_[n].begin(), wanted.key.size(), wanted.key.begin());
+    remember(wanted);
   }
 }
 
-void StreamKeys::set_stream(DescribedEvent& event, std::string_view name, std::size_t hash) {
-  auto& kept = event.kept;
-  kept.stream = key_of(name, hash);
-  // A stream, its metastream, and that one's, share a part: what one says decides on the other.
-  auto root = kept.stream;
-  while (is_metastream(name)) {
-    name = original_of(name);
-    root = key_of(name, hash_of_name(name));
-    kept.originals.push_back(root);
+void StreamKeys::find(std::span<DescribedEvent> events, ByteView messages) {
+  list_names(events, messages);
+  find_keys();
+  auto next = wanted_.begin();
+  for (auto& event : events) {
+    auto& kept = event.kept;
+    auto last = next++;
+    kept.stream = last->key;
+    for (; is_metastream(last->name); last = next++) {
+      kept.originals.push_back(next->key);
+    }
+    // A stream, its metastream, and that one's, share a part: what one says decides on the other.
+    event.partition = load_le<std::uint64_t>(last->key.data()) % EventSpill::kPartitions;
   }
-  event.partition = load_le<std::uint64_t>(root.data()) % EventSpill::kPartitions;
 }
 
 }  // namespace verger::streams::detail
