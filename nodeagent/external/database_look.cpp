@@ -1,5 +1,6 @@
 #include "nodeagent/external/database_look.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <sys/stat.h>
@@ -79,6 +80,12 @@ Result<std::unique_ptr<streams::Database>> DatabaseReading::open() const {
   options.index_directory = place.index;
   return streams::Database::open(files, place.database, std::move(options), /*commit_all=*/true,
                                  clock, random, log);
+}
+
+std::chrono::milliseconds rest_after_look(std::chrono::milliseconds took) {
+  constexpr int kRestPerLook = 20;
+  constexpr std::chrono::milliseconds kMostRest{60'000};
+  return std::min(kRestPerLook * took, kMostRest);
 }
 
 Result<node::ChunkInventory> list_chunks(FileSystem& files, const Path& database) {

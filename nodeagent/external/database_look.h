@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,6 +34,11 @@ struct DatabaseReading {
   /// can tell. Errors: those of streams::Database::open.
   [[nodiscard]] Result<std::unique_ptr<streams::Database>> open() const;
 };
+
+/// How long to leave a database alone after a look that took so long: looks at a large one are
+/// rare, but one that stood still, with its disk or its machine, does not hide for long what comes
+/// after it.
+std::chrono::milliseconds rest_after_look(std::chrono::milliseconds took);
 
 /// The chunk files as a directory listing shows them: of each chunk the newest version. chunk_size
 /// is not filled in. Errors: kNotFound, kIo.

@@ -19,8 +19,6 @@ using nlohmann::json;
 
 /// Up to this size scavenging.db is copied; a larger one is read where it lies.
 constexpr std::uint64_t kProgressLimit = 64ULL * 1024 * 1024;
-/// Reading the log's facts may take long on a large index: then it is done less often.
-constexpr int kRestPerLook = 20;
 constexpr std::chrono::milliseconds kLeastRest{1000};
 constexpr std::chrono::milliseconds kFirstAnswer{20};
 constexpr std::chrono::milliseconds kCertificateInterval{10'000};
@@ -349,7 +347,7 @@ net::awaitable<void> ExternalNode::Impl::watch_log(std::shared_ptr<Impl> self) {
     const auto took =
         std::chrono::duration_cast<std::chrono::milliseconds>(self->env.clock.monotonic() - began);
     // What comes after a whole look is short.
-    const auto rest = looked && !reads_on ? std::chrono::milliseconds(0) : kRestPerLook * took;
+    const auto rest = looked && !reads_on ? std::chrono::milliseconds(0) : rest_after_look(took);
     co_await self->env.timers.sleep_for(std::max({rest, kLeastRest, self->options.poll_interval}));
   }
 }
@@ -388,7 +386,8 @@ net::awaitable<void> ExternalNode::Impl::watch_files(std::shared_ptr<Impl> self)
     static_cast<void>(co_await look_at_files(self));
     const auto took =
         std::chrono::duration_cast<std::chrono::milliseconds>(self->env.clock.monotonic() - began);
-    co_await self->env.timers.sleep_for(std::max(kRestPerLook * took, self->options.poll_interval));
+    co_await self->env.timers.sleep_for(
+        std::max(rest_after_look(took), self->options.poll_interval));
   }
 }
 

@@ -217,5 +217,13 @@ TEST_F(DatabaseLook, DoesNotTakeACheckpointThatItCannotReadForNone) {
   EXPECT_EQ(read(1ULL << 30U).error().code, Errc::kCorruption);
 }
 
+TEST(RestAfterLook, IsLongAfterALongLookButNotAsLongAsAMachineStoodStill) {
+  using std::chrono::minutes;
+  using std::chrono::seconds;
+  EXPECT_EQ(rest_after_look(seconds(0)), seconds(0));
+  EXPECT_EQ(rest_after_look(seconds(1)), seconds(20));
+  EXPECT_EQ(rest_after_look(minutes(3)), minutes(1));
+}
+
 }  // namespace
 }  // namespace verger::external
