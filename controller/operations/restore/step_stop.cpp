@@ -86,6 +86,11 @@ class StopStep final : public StepKind {
     }
     const auto* node = context.node();
     if (node != nullptr && node->answered) {
+      // Perhaps before it stopped: a look takes as long as the slowest of the servers it asks.
+      const auto peers = context.peers;
+      if (!co_await peers->gossip(context.step.node)) {
+        co_return steps::running({{"phase", "it is stopped, and is looked at again"}});
+      }
       co_return verdict(Verdict::Kind::kNotHappened, "started-again",
                         "it was stopped, and runs again: something starts it by itself");
     }

@@ -135,6 +135,37 @@ TEST_F(RestoreCluster, ANodeThatStartsByItselfStopsTheRun) {
   EXPECT_THAT(h_.state(run).reason, HasSubstr("n2 runs, although it was stopped"));
 }
 
+TEST_F(RestoreCluster, AServerThatAnsweredALookRightBeforeItStoppedDoesNotRunAgain) {
+  begin();
+  bool still_up = false;
+  when("stop_server", "n2", [this, &still_up] {
+    node("n2").up = true;
+    still_up = true;
+  });
+  // The look has come before the question of what became of the operation.
+  h_.cluster.dress = [this, &still_up](const test::FakeNode& of, const http::Request& request,
+                                       const http::Response&) {
+    if (still_up && of.name == "n2" && request.method == "GET" &&
+        request.target.starts_with("/agent/v1/operations/")) {
+      still_up = false;
+      node("n2").up = false;
+    }
+  };
+  const auto run = start(of_cluster());
+  expect_restored(run);
+  EXPECT_EQ(h_.state(run).steps.at("stop-n2").attempt, 1);
+  EXPECT_THAT(h_.state(run).steps.at("stop-n2").outcomes, Not(HasSubstr("started-again")));
+}
+
+TEST_F(RestoreCluster, AServerThatStartsAgainAfterItsStopIsStoppedOnceMore) {
+  begin();
+  when("stop_server", "n2", [this] { h_.cluster.start_by_itself("n2"); });
+  const auto run = start(of_cluster());
+  expect_restored(run);
+  EXPECT_EQ(h_.state(run).steps.at("stop-n2").attempt, 2);
+  EXPECT_THAT(h_.state(run).steps.at("stop-n2").outcomes, HasSubstr("started-again"));
+}
+
 TEST_F(RestoreCluster, ARestoredNodeThatStartsByItselfIsStoppedBeforeOthersComeBack) {
   h_.cluster.restore_takes = std::chrono::seconds(20);
   begin();
