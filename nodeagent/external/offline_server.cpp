@@ -15,6 +15,8 @@ using std::chrono::milliseconds;
 
 /// The end of a process that is no child of ours is seen in /proc only.
 constexpr milliseconds kStateLook{200};
+/// A server that takes longer to stop is worth a line in the log.
+constexpr std::chrono::seconds kLongStop{10};
 
 }  // namespace
 
@@ -135,6 +137,7 @@ net::awaitable<Result<void>> OfflineServer::stop(milliseconds limit,
   const auto asked = co_await parts->service.stop();
   // A command that takes long is no reason to go back: the server is on its way down.
   const bool failed = !asked && asked.error().code != Errc::kTimeout;
+  bool told = false;
   for (;;) {
     VERGER_CO_TRY(const auto free, co_await files_are_free());
     if (free) {
@@ -148,12 +151,22 @@ net::awaitable<Result<void>> OfflineServer::stop(milliseconds limit,
     if (flag->requested()) {
       co_return Error{Errc::kCancelled, "stopped while the server was on its way down"};
     }
+    // Perhaps not the server's: nothing else tells who is in the way.
+    const auto process = parts->options.own || !parts->server
+                             ? std::string()
+                             : fmt::format("process {} ", parts->server->id);
     if (waited >= limit) {
-      co_return Error{
-          Errc::kTimeout,
-          fmt::format("the server was asked to stop {} s ago and still has its files "
-                      "open{}",
-                      waited.count(), asked ? std::string() : "; " + asked.error().message)};
+      co_return Error{Errc::kTimeout,
+                      fmt::format("the server was asked to stop {} s ago and {}still has its files "
+                                  "open{}",
+                                  waited.count(), process,
+                                  asked ? std::string() : "; " + asked.error().message)};
+    }
+    if (!told && waited >= kLongStop && !process.empty()) {
+      told = true;
+      parts->log.warning("the server was asked to stop, and a process still has its files open",
+                         {{"database", parts->place.database.string()},
+                          {"process", std::to_string(parts->server->id)}});
     }
     co_await parts->timers.sleep_for(kStateLook);
   }

@@ -201,7 +201,8 @@ TEST_F(ServerReturn, AStopIsOverWhenTheFilesAreFreeHoweverLongItsCommandTakes) {
       result_of(offline_->stop(milliseconds(1), std::make_shared<node::StopFlag>()));
   ASSERT_FALSE(too_long.has_value());
   EXPECT_EQ(too_long.error().code, Errc::kTimeout);
-  EXPECT_THAT(too_long.error().message, HasSubstr("still has its files open"));
+  EXPECT_THAT(too_long.error().message,
+              HasSubstr("process " + std::to_string(holder.pid()) + " still has its files open"));
   std::optional<Result<void>> stopped;
   net::co_spawn(context_, offline_->stop(seconds(60), std::make_shared<node::StopFlag>()),
                 [&stopped](std::exception_ptr, Result<void> result) { stopped = result; });
