@@ -96,6 +96,9 @@ class CheckStep final : public StepKind {
   net::awaitable<Verdict> observe_undo(StepContext context) override {
     std::map<std::string, std::string> serials;
     for (const auto& [node, checked] : checked_nodes(context.values)) {
+      if (is_going_back(context, node)) {
+        co_return verdict(Verdict::Kind::kRunning, fmt::format("{} is undone first", node));
+      }
       serials[node] = checked.serial_before;
     }
     const auto proof = co_await prove_certificates(context.peers, std::move(serials));
@@ -107,6 +110,14 @@ class CheckStep final : public StepKind {
   }
 
  private:
+  /// The nodes are undone side by side with this step, and what is proven before the last of them
+  /// has its former roots again is no proof of where it ends. Staging is what a node undoes last.
+  static bool is_going_back(const StepContext& context, const std::string& node) {
+    const auto state = context.state_of ? context.state_of(fmt::format("stage-{}", node))
+                                        : std::optional<StepState>();
+    return state && state->attempt > 0 && !state->undo_end && state->status != StepStatus::kUndone;
+  }
+
   static std::map<std::string, std::string> serials_now(const std::vector<NodeSeen>& nodes) {
     std::map<std::string, std::string> out;
     for (const auto& node : nodes) {

@@ -215,9 +215,14 @@ TEST_F(CertificateRolloutTest, ACancelledRunRestoresAllThatItChanged) {
   ASSERT_TRUE(h_.run_until([&] { return certificates().node("n2").switches == 2; }));
   ASSERT_TRUE(h_.executor->cancel(run, "me", "").has_value());
   ASSERT_TRUE(h_.run_to_end(run));
-  EXPECT_EQ(h_.state(run).status, RunStatus::kCancelled);
+  const auto ended = h_.state(run);
+  EXPECT_EQ(ended.status, RunStatus::kCancelled);
   expect_untouched();
   EXPECT_EQ(report(run)["outcome"], "undone");
+  const auto proven = ended.steps.at("check-certificates").since;
+  for (const auto& [id, step] : ended.steps) {
+    EXPECT_GE(proven, step.since) << id << " was undone behind the proof of all";
+  }
 }
 
 TEST_F(CertificateRolloutTest, NodesThatHaveThemAlreadyNeedNoRun) {
