@@ -219,6 +219,7 @@ TEST_F(CertificateRolloutTest, ACancelledRunRestoresAllThatItChanged) {
   EXPECT_EQ(ended.status, RunStatus::kCancelled);
   expect_untouched();
   EXPECT_EQ(report(run)["outcome"], "undone");
+  EXPECT_THAT(report(run)["notes"].dump(), ::testing::Not(::testing::HasSubstr("new root: ")));
   const auto proven = ended.steps.at("check-certificates").since;
   for (const auto& [id, step] : ended.steps) {
     EXPECT_GE(proven, step.since) << id << " was undone behind the proof of all";
