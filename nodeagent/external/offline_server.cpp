@@ -137,7 +137,7 @@ net::awaitable<Result<void>> OfflineServer::stop(milliseconds limit,
   const auto asked = co_await parts->service.stop();
   // A command that takes long is no reason to go back: the server is on its way down.
   const bool failed = !asked && asked.error().code != Errc::kTimeout;
-  bool told = false;
+  bool reported = false;
   for (;;) {
     VERGER_CO_TRY(const auto free, co_await files_are_free());
     if (free) {
@@ -151,7 +151,7 @@ net::awaitable<Result<void>> OfflineServer::stop(milliseconds limit,
     if (flag->requested()) {
       co_return Error{Errc::kCancelled, "stopped while the server was on its way down"};
     }
-    // Perhaps not the server's: nothing else tells who is in the way.
+    // It may be another program than the server.
     const auto process = parts->options.own || !parts->server
                              ? std::string()
                              : fmt::format("process {} ", parts->server->id);
@@ -162,8 +162,8 @@ net::awaitable<Result<void>> OfflineServer::stop(milliseconds limit,
                                   waited.count(), process,
                                   asked ? std::string() : "; " + asked.error().message)};
     }
-    if (!told && waited >= kLongStop && !process.empty()) {
-      told = true;
+    if (!reported && waited >= kLongStop && !process.empty()) {
+      reported = true;
       parts->log.warning("the server was asked to stop, and a process still has its files open",
                          {{"database", parts->place.database.string()},
                           {"process", std::to_string(parts->server->id)}});
