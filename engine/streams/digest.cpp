@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/background_stage.h"
 #include "engine/streams/detail/hashed_records.h"
 #include "engine/streams/detail/readable_digest.h"
 #include "engine/streams/detail/stream_reader.h"
@@ -15,8 +14,6 @@ namespace {
 constexpr std::uint64_t kBytesOfStep = 4U << 20U;
 /// Of records that are hashed at once.
 constexpr std::size_t kBytesHashedAtOnce = std::size_t{512} << 10U;
-/// Hashed stretches that wait until their events are added.
-constexpr std::size_t kMostToAdd = 3;
 
 }  // namespace
 
@@ -34,9 +31,6 @@ struct DigestJob::State {
   std::int32_t chunk = 0;                                           ///< whose records are read
   DatabaseDigest digest;
   LogPosition at{0};
-  std::uint64_t bytes_on_disk = 0;
-  /// Adds events to the readable digest. Last: it ends before what it uses.
-  std::optional<BackgroundStage<detail::HashedRecords>> adding;
 
   State(const Database& database, LogPosition end_in, Ticks now, const DigestOptions& options)
       : log(database.transaction_log()),
@@ -49,16 +43,7 @@ struct DigestJob::State {
       readable.emplace(options, now, [this](LogPosition of_stream, EventNumber number) {
         return locate(of_stream, number);
       });
-      if (options.hash_in_background) {
-        adding.emplace([this](detail::HashedRecords& hashed) { add(hashed); });
-      }
     }
-  }
-
-  void add(detail::HashedRecords& hashed) {
-    const auto added = readable->add(hashed.events, hashed.messages);
-    hashed.added = added ? Result<std::uint64_t>(readable->bytes_on_disk())
-                         : Result<std::uint64_t>(added.error());
   }
 
   /// Where readers find the event with that number in the stream that has an event there.
@@ -94,34 +79,15 @@ struct DigestJob::State {
     return give_if_many();
   }
 
-  /// Takes what is hashed, and its events into the readable digest; with `all` waits for all of it.
+  /// Takes what is hashed; with `all` waits for all of it.
   Result<void> take_hashed(bool all) {
     while (auto hashed = hashing.take(all)) {
       digest.chunks.insert(digest.chunks.end(), hashed->chunks.begin(), hashed->chunks.end());
-      if (adding) {
-        adding->give(std::move(hashed));
-        VERGER_RETURN_IF_ERROR(take_added(false));
-        continue;
-      }
       if (readable) {
-        add(*hashed);
+        VERGER_RETURN_IF_ERROR(readable->add(hashed->events, hashed->messages));
       }
-      VERGER_RETURN_IF_ERROR(finish_added(std::move(hashed)));
+      hashing.recycle(std::move(hashed));
     }
-    return all && adding ? take_added(true) : Result<void>();
-  }
-
-  /// With `all` waits until all events are added, otherwise until few enough are not.
-  Result<void> take_added(bool all) {
-    while (auto added = all || adding->size() > kMostToAdd ? adding->take() : adding->take_done()) {
-      VERGER_RETURN_IF_ERROR(finish_added(std::move(added)));
-    }
-    return {};
-  }
-
-  Result<void> finish_added(std::unique_ptr<detail::HashedRecords> added) {
-    VERGER_TRY(bytes_on_disk, added->added);
-    hashing.recycle(std::move(added));
     return {};
   }
 
@@ -229,6 +195,8 @@ Result<StepOutcome> DigestJob::step(Budget budget) {
 const DatabaseDigest& DigestJob::digest() const { return state_->digest; }
 LogPosition DigestJob::position() const { return std::min(state_->at, state_->end); }
 LogPosition DigestJob::end() const { return state_->end; }
-std::uint64_t DigestJob::bytes_on_disk() const { return state_->bytes_on_disk; }
+std::uint64_t DigestJob::bytes_on_disk() const {
+  return state_->readable ? state_->readable->bytes_on_disk() : 0;
+}
 
 }  // namespace verger::streams

@@ -222,8 +222,7 @@ struct DigestOptions {
   FileSystem* files = nullptr;
   Path temporary_directory{};
   std::uint64_t keep_free = 256ULL << 20U;  ///< bytes, where the temporary file is
-  /// Threads of their own hash what was read and put its events apart; later one sums half of the
-  /// parts.
+  /// A thread of its own hashes what was read, and then sums half of the parts.
   bool hash_in_background = false;
 };
 

@@ -17,7 +17,6 @@ void HashedRecords::clear() {
   chunks.clear();
   messages.clear();
   events.clear();
-  added = 0;
 }
 
 RecordHashing::RecordHashing(bool in_background) {

@@ -1,20 +1,17 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "engine/base/background_stage.h"
 #include "engine/base/digest.h"
-#include "engine/base/result.h"
 #include "engine/streams/detail/described_event.h"
 
 namespace verger::streams::detail {
 
-/// A stretch of the log on its way to its digests: first what is to be hashed, then the hashes, and
-/// in the end whether its events are in the readable digest.
+/// A stretch of the log on its way to its digests: first what is to be hashed, then the hashes.
 struct HashedRecords {
   /// Of each record its position, the size of its payload, and that.
   Bytes log{};
@@ -22,7 +19,6 @@ struct HashedRecords {
   std::vector<Sha256Digest> chunks{};     ///< of those that end here
   Bytes messages{};                       ///< of the events, one after the other
   std::vector<DescribedEvent> events{};   ///< with their digests
-  Result<std::uint64_t> added = 0;        ///< bytes of the readable digest's file since then
 
   void clear();
 };

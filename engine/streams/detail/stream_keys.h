@@ -37,10 +37,12 @@ class StreamKeys {
   [[nodiscard]] static std::size_t first_place_of(std::size_t hash);
   /// Where the name with that hash may be; the first of its places where it is not.
   [[nodiscard]] std::size_t place_of(std::size_t hash) const;
+  /// nullptr: the name is not remembered.
   [[nodiscard]] const StreamKey* remembered(const Wanted& wanted) const;
   void remember(const Wanted& wanted);
   /// The names of the events' streams, each followed by its original, and so on.
   void list_names(std::span<const DescribedEvent> events, ByteView messages);
+  /// Of all names that are listed.
   void find_keys();
 
   std::vector<std::size_t> hashes_;  ///< of names_: they are all that is looked at of most

@@ -162,14 +162,18 @@ TEST_F(Digest, StopsBeforeTheDiskOfItsTemporaryFileIsFull) {
   options.files = &disk;
   options.temporary_directory = "/tmp";
   options.keep_free = 2'000'000;
-  DigestJob job(database(), database().committed(), builder.clock().now(), options);
-  Result<StepOutcome> step = StepOutcome{};
-  while (step && step->kind != StepOutcome::Kind::kDone) {
-    step = job.step(Budget{});
+  for (const bool in_background : {false, true}) {
+    SCOPED_TRACE(in_background);
+    options.hash_in_background = in_background;
+    DigestJob job(database(), database().committed(), builder.clock().now(), options);
+    Result<StepOutcome> step = StepOutcome{};
+    while (step && step->kind != StepOutcome::Kind::kDone) {
+      step = job.step(Budget{});
+    }
+    ASSERT_FALSE(step);
+    EXPECT_EQ(step.error().code, Errc::kNoSpace);
+    EXPECT_NE(step.error().message.find("/tmp"), std::string::npos) << step.error().message;
   }
-  ASSERT_FALSE(step);
-  EXPECT_EQ(step.error().code, Errc::kNoSpace);
-  EXPECT_NE(step.error().message.find("/tmp"), std::string::npos) << step.error().message;
 }
 
 TEST_F(Digest, OfTheRecordsAloneNeedsNoMemoryForStreams) {
