@@ -57,16 +57,15 @@ struct SeenInRun {
       watched_seconds = result.value("watched_seconds", json());
     } else if (step.kind == names::kCheck) {
       restored = state.status == StepStatus::kUndone;
-      // They are about certificates and roots that no node has any longer then.
-      for (const auto& warning :
-           restored ? json::array() : result.value("warnings", json::array())) {
-        notes.push_back(warning);
-      }
-      if (restored) {
+      if (restored) {  // its warnings are about certificates and roots that no node has any longer
         proofs.push_back(
             {{"phase", "restored"},
              {"handshakes", json()},
              {"proven_at", state.undo_end ? json(format_ticks(state.undo_end->at)) : json()}});
+        return;
+      }
+      for (const auto& warning : result.value("warnings", json::array())) {
+        notes.push_back(warning);
       }
     }
   }

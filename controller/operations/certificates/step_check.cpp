@@ -6,6 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/other_steps.h"
 #include "controller/operations/certificates/change_check.h"
 #include "controller/operations/certificates/change_support.h"
 #include "controller/operations/certificates/proof.h"
@@ -113,9 +114,8 @@ class CheckStep final : public StepKind {
   /// The nodes are undone side by side with this step, and what is proven before the last of them
   /// has its former roots again is no proof of where it ends. Staging is what a node undoes last.
   static bool is_going_back(const StepContext& context, const std::string& node) {
-    const auto state = context.state_of ? context.state_of(fmt::format("stage-{}", node))
-                                        : std::optional<StepState>();
-    return state && state->attempt > 0 && !state->undo_end && state->status != StepStatus::kUndone;
+    const auto staging = fmt::format("stage-{}", node);
+    return steps::stands(context, staging) && !steps::was_given_up(context, staging);
   }
 
   static std::map<std::string, std::string> serials_now(const std::vector<NodeSeen>& nodes) {

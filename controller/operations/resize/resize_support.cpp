@@ -23,18 +23,6 @@ std::string who_must_not_run(const StepContext& context) {
   return {};
 }
 
-bool stands(const StepContext& context, const std::string& step) {
-  const auto state = context.state_of ? context.state_of(step) : std::optional<StepState>();
-  const bool undone =
-      state && (state->undo_end ? state->undo_end->undone : state->status == StepStatus::kUndone);
-  return state && state->attempt > 0 && !undone;
-}
-
-bool was_given_up(const StepContext& context, const std::string& step) {
-  const auto state = context.state_of ? context.state_of(step) : std::optional<StepState>();
-  return state && state->undo_end && !state->undo_end->undone;
-}
-
 std::string not_settled(const StepContext& context) {
   const auto nodes = steps::list_parameter(context.step, "nodes");
   const auto* leader = context.snapshot.leader();

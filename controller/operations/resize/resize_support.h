@@ -15,10 +15,6 @@ namespace names = planner::resize_steps;
 [[nodiscard]] bool is_committed(const StepContext& context);
 /// A node of "absent" that runs; empty: none does.
 std::string who_must_not_run(const StepContext& context);
-/// A step whose work is there, or may be: it has acted, and is not seen undone.
-[[nodiscard]] bool stands(const StepContext& context, const std::string& step);
-/// A step that could not be undone.
-[[nodiscard]] bool was_given_up(const StepContext& context, const std::string& step);
 /// Why the nodes of "nodes" are not all members of one leader's epoch with all that is committed;
 /// empty: they are.
 std::string not_settled(const StepContext& context);

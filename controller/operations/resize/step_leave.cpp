@@ -2,6 +2,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "controller/executor/other_steps.h"
 #include "controller/executor/stopped_server.h"
 #include "controller/operations/resize/resize_support.h"
 #include "controller/operations/resize/step_around.h"
@@ -23,7 +24,7 @@ class LeaveStep final : public StepAround {
       return "the registration has changed: it stays stopped";
     }
     for (const auto& size : steps::list_parameter(context.step, "sizes")) {
-      if (was_given_up(context, size)) {
+      if (steps::was_given_up(context, size)) {
         return fmt::format(
             "{} was not undone, and it must not run beside a voter of the smaller "
             "size",
@@ -35,7 +36,7 @@ class LeaveStep final : public StepAround {
 
   net::awaitable<ActAnswer> undo(StepContext context) override {
     for (const auto& size : steps::list_parameter(context.step, "sizes")) {
-      if (stands(context, size)) {
+      if (steps::stands(context, size)) {
         co_return ActAnswer{ActAnswer::Kind::kRefused, fmt::format("{} is undone first", size)};
       }
     }

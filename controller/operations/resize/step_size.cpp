@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/executor/heal_parameter.h"
+#include "controller/executor/other_steps.h"
 #include "controller/executor/stopped_server.h"
 #include "controller/operations/resize/resize_support.h"
 #include "controller/operations/resize/step_kinds.h"
@@ -108,7 +109,7 @@ class ServerSizeStep final : public StepKind {
       return "the registration has changed: the size stays";
     }
     for (const auto& start : steps::list_parameter(context.step, "starts")) {
-      if (was_given_up(context, start)) {
+      if (steps::was_given_up(context, start)) {
         return fmt::format("{} was not undone, and must not run beside a voter of size {}", start,
                            steps::int_parameter(context.step, "from", 0));
       }
@@ -158,7 +159,7 @@ class ServerSizeStep final : public StepKind {
     // Beside a new voter, one of the former size makes two leaders possible.
     const auto starts = steps::list_parameter(context.step, "starts");
     const bool first = std::ranges::any_of(
-        starts, [&](const std::string& start) { return stands(context, start); });
+        starts, [&](const std::string& start) { return steps::stands(context, start); });
     const auto new_ones = steps::list_parameter(context.step, "absent");
     return cluster_restore::on_machine(
         context,
@@ -177,7 +178,7 @@ class ServerSizeStep final : public StepKind {
   /// being a quorum again.
   static net::awaitable<std::string> restarts_before(StepContext context) {
     for (const auto& later : steps::list_parameter(context.step, "later")) {
-      if (!stands(context, later) || was_given_up(context, later)) {
+      if (!steps::stands(context, later) || steps::was_given_up(context, later)) {
         continue;
       }
       const auto peers = context.peers;
@@ -192,7 +193,7 @@ class ServerSizeStep final : public StepKind {
   /// What else has to go back before this node does; empty: nothing.
   static std::string goes_back_before(const StepContext& context) {
     for (const auto& start : steps::list_parameter(context.step, "starts")) {
-      if (stands(context, start)) {
+      if (steps::stands(context, start)) {
         return fmt::format("{} is undone first", start);
       }
     }

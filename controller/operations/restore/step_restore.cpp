@@ -4,6 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/other_steps.h"
 #include "controller/executor/stopped_server.h"
 #include "controller/operations/restore/restore_support.h"
 #include "controller/operations/restore/step_kinds.h"
@@ -108,10 +109,7 @@ class RestoreStep final : public StepKind {
       return "restored servers were started: its former files are not restored by the run";
     }
     // Where the start has an undo, that is over when this is asked.
-    const auto start = context.state_of
-                           ? context.state_of(fmt::format("start-{}", context.step.node))
-                           : std::optional<StepState>();
-    return start && start->undo_end && !start->undo_end->undone
+    return steps::was_given_up(context, fmt::format("start-{}", context.step.node))
                ? "its server was started, and not seen stopped without a loss"
                : std::string();
   }

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <fmt/format.h>
-#include <optional>
 
 #include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 
+#include "controller/executor/other_steps.h"
 #include "controller/executor/stopped_server.h"
 #include "controller/operations/restore/restore_support.h"
 #include "controller/operations/restore/step_kinds.h"
@@ -148,10 +148,7 @@ class StopStep final : public StepKind {
 
   /// Its restore was never begun, or is undone.
   static bool has_former_files(const StepContext& context, const std::string& node) {
-    const auto restore = context.state_of ? context.state_of(fmt::format("restore-{}", node))
-                                          : std::optional<StepState>();
-    return !restore || restore->attempt == 0 ||
-           (restore->undo_end ? restore->undo_end->undone : restore->status == StepStatus::kUndone);
+    return !steps::stands(context, fmt::format("restore-{}", node));
   }
 
   /// No former files beside a server that runs on restored ones: such a one was started by
