@@ -3,6 +3,7 @@
 #include <charconv>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -34,9 +35,26 @@ class Disk final : public ForwardingFileSystem {
   bool fails = false;
 };
 
+/// A runner whose next job begins late, as when the agent's process, or its machine, stood still.
+class LateRunner final : public node::JobRunner {
+ public:
+  explicit LateRunner(http::Timers& timers) : timers_(timers), below_(timers) {}
+  net::awaitable<Result<void>> run(std::shared_ptr<Job> job,
+                                   std::shared_ptr<const node::StopFlag> stop) override {
+    co_await timers_.sleep_for(std::exchange(delay, milliseconds(0)));
+    co_return co_await below_.run(std::move(job), std::move(stop));
+  }
+  milliseconds delay{0};
+
+ private:
+  http::Timers& timers_;
+  node::InlineJobRunner below_;
+};
+
 class ExternalNodeTest : public ::testing::Test {
  protected:
-  ExternalNodeTest() : host_(world_.add_host("n1")), runner_(host_timers()) {
+  ExternalNodeTest()
+      : host_(world_.add_host("n1")), runner_(host_timers()), looks_(host_.timers()) {
     host_.serve_http(2113, [this](http::Request request) -> net::awaitable<http::Response> {
       co_return answer(request);
     });
@@ -140,7 +158,7 @@ class ExternalNodeTest : public ::testing::Test {
             .timers = host_.timers(),
             .client = host_.client(),
             .jobs = runner_,
-            .looks = runner_,
+            .looks = looks_,
             .log = null_log(),
             .prove = [this](const ConfiguredDirectories& ours, const NodeDirectories& reported) {
               ++proofs_;
@@ -183,6 +201,7 @@ class ExternalNodeTest : public ::testing::Test {
   Disk disk_{host_.disk()};
   SeededRandom random_{1};
   node::InlineJobRunner runner_;
+  LateRunner looks_;
   std::optional<ExternalNode> node_;
   api::Gossip gossip_;
   std::string database_ = "/db";  ///< as the server reports it
@@ -219,6 +238,19 @@ TEST_F(ExternalNodeTest, ADirectoryThatCannotBeListedIsAProblemAndNotAnEmptyOne)
   disk_.fails = false;
   EXPECT_TRUE(refresh().has_value());
   EXPECT_EQ(node.inspection()->chunks().problem, "");
+}
+
+TEST_F(ExternalNodeTest, AfterItStoodStillItSoonSeesTheFilesAgain) {
+  auto& node = start();
+  world_.run_for(milliseconds(1'000));
+  looks_.delay = milliseconds(90'000);
+  ASSERT_TRUE(
+      world_.run_until([this] { return looks_.delay == milliseconds(0); }, milliseconds(5'000)));
+  world_.run_for(milliseconds(91'000));
+  write("/db/chunk-000003.000000", 200);
+  world_.run_for(milliseconds(61'000));
+  EXPECT_EQ(node.inspection()->chunks().total_bytes, 2000)
+      << "a rest in proportion to the time that it stood still would be half an hour";
 }
 
 TEST_F(ExternalNodeTest, AStateDatabaseThatCannotBeReadIsReported) {

@@ -14,6 +14,7 @@
 #include "nodeagent/certificates/certificate_details.h"
 #include "nodeagent/operations/agent.h"
 #include "tests/support/cluster/sim_world.h"
+#include "tests/support/kept_log.h"
 #include "tests/unit/nodeagent_operations/certificate_case.h"
 
 namespace verger::agent {
@@ -25,20 +26,6 @@ inline std::string serial_of_text(const std::string& certificate) {
   const auto read = certificates::read_details(certificate);
   return read ? read->front().info.serial : "";
 }
-
-/// Keeps all that is logged.
-class KeptLog final : public Log {
- public:
-  void write(LogLevel /*level*/, std::string_view message,
-             std::span<const LogField> fields) override {
-    text += message;
-    for (const auto& field : fields) {
-      text += fmt::format(" {}={}", field.name, field.value);
-    }
-    text += '\n';
-  }
-  std::string text;
-};
 
 inline net::awaitable<Result<http::Handshake>> shake_with(const FakeServer* server,
                                                           http::ClientMaterial material) {
@@ -199,7 +186,7 @@ struct CertificateMachine {
   external::FileAccess access_;
   NodeDirectory node_{host_.disk()};
   FakeServer server_{host_.disk()};
-  KeptLog log_;
+  test::KeptLog log_;
   std::unique_ptr<node::JobRunner> runner_;
   std::string answers_;
   std::string signal_problem_;

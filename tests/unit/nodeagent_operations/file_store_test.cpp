@@ -8,6 +8,7 @@
 #include "engine/base/digest.h"
 #include "engine/base/memory_file_system.h"
 #include "engine/base/private_file.h"
+#include "tests/support/kept_log.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/temp_directory.h"
 
@@ -20,18 +21,6 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 std::string hash_of(std::string_view content) { return to_hex(sha256(as_bytes(content))); }
-
-/// All that was logged, fields too.
-class Everything final : public Log {
- public:
-  void write(LogLevel, std::string_view message, std::span<const LogField> fields) override {
-    said += message;
-    for (const auto& field : fields) {
-      said += fmt::format(" {}={}", field.name, field.value);
-    }
-  }
-  std::string said;
-};
 
 class FileStoreTest : public ::testing::Test {
  protected:
@@ -57,7 +46,7 @@ class FileStoreTest : public ::testing::Test {
 
   MemoryFileSystem disk_;
   test::ManualClock clock_;
-  Everything log_;
+  test::KeptLog log_;
   std::string used_;
   FileStoreLimits limits_{.file_bytes = 100, .total_bytes = 250};
   std::unique_ptr<FileStore> store_;
@@ -141,8 +130,8 @@ TEST_F(FileStoreTest, NeverLogsAContent) {
   ASSERT_FALSE(full);
   EXPECT_THAT(full.error().message, Not(HasSubstr("zebra")));
   ASSERT_TRUE(store_->remove(hash_of(secret)));
-  EXPECT_THAT(log_.said, HasSubstr(hash_of(secret)));
-  EXPECT_THAT(log_.said, Not(HasSubstr("zebra")));
+  EXPECT_THAT(log_.text, HasSubstr(hash_of(secret)));
+  EXPECT_THAT(log_.text, Not(HasSubstr("zebra")));
 }
 
 /// Each operation of the disk fails once, with and without a power cut after it: the file is there

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nodeagent/external/offline_server.h"
+#include "tests/support/kept_log.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/processes/ports.h"
 #include "tests/support/processes/process.h"
@@ -24,6 +25,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class NoNode final : public http::Client {
  public:
@@ -56,10 +58,10 @@ class ServerReturn : public ::testing::Test {
     EXPECT_TRUE(test::eventually(seconds(20), [&] { return std::filesystem::exists(path("up")); }));
     return holder;
   }
-  void serve_with(external::ServiceOptions service) {
+  void serve_with(external::ServiceOptions service, Clock& clock = system_clock()) {
     offline_.emplace(external::DatabasePlace{.database = path("db"), .index = {}},
-                     std::move(service), posix_file_system(), system_clock(), system_random(),
-                     http::system_timers(), runner_, runner_, null_log());
+                     std::move(service), posix_file_system(), clock, system_random(),
+                     http::system_timers(), runner_, runner_, log_);
   }
   template <class T>
   T result_of(net::awaitable<T> work) {
@@ -89,6 +91,7 @@ class ServerReturn : public ::testing::Test {
   }
 
   test::TempDirectory directory_;
+  test::KeptLog log_;
   net::io_context context_{1};
   node::InlineJobRunner runner_{http::system_timers()};
   std::optional<external::OfflineServer> offline_;
@@ -221,6 +224,34 @@ TEST_F(ServerReturn, AStopIsOverWhenTheFilesAreFreeHoweverLongItsCommandTakes) {
     external::ServiceControl::reap_late_commands();
     return !std::filesystem::exists("/proc/" + std::to_string(pid));
   }));
+}
+
+TEST_F(ServerReturn, AStopThatTakesLongLogsOnceWhichProcessHasTheFilesOpen) {
+  serve_with({.start_command = "true", .stop_command = "true"}, clock_);
+  auto holder = hold_files();
+  std::optional<Result<void>> stopped;
+  net::co_spawn(context_, offline_->stop(seconds(60), std::make_shared<node::StopFlag>()),
+                [&stopped](std::exception_ptr, Result<void> result) { stopped = result; });
+  const auto look_again = [this] {
+    context_.restart();
+    context_.run_for(milliseconds(300));
+  };
+  look_again();
+  const std::string in_the_way = "process=" + std::to_string(holder.pid());
+  EXPECT_THAT(log_.text, Not(HasSubstr(in_the_way))) << "it has only just begun";
+  clock_.advance_seconds(11);
+  EXPECT_TRUE(test::eventually(seconds(20), [&] {
+    look_again();
+    return log_.text.contains(in_the_way);
+  })) << log_.text;
+  look_again();
+  EXPECT_EQ(log_.text.find(in_the_way), log_.text.rfind(in_the_way));
+  release("end");
+  EXPECT_EQ(holder.wait(seconds(20)), 0);
+  context_.restart();
+  context_.run_for(seconds(20));
+  ASSERT_TRUE(stopped.has_value());
+  EXPECT_TRUE(stopped->has_value()) << stopped->error().message;
 }
 
 }  // namespace
