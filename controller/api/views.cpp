@@ -1,6 +1,7 @@
 #include "controller/api/views.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
@@ -74,7 +75,9 @@ json node(const planner::ClusterSnapshot& cluster, const planner::NodeSnapshot& 
     }
   }
   if (node.wrong_identity) {
-    out["problem"] = "not the node that was registered";
+    out["problem"] = node.problem.empty()
+                         ? std::string("not the node that was registered")
+                         : fmt::format("not the node that was registered: {}", node.problem);
   } else if (!node.agent_problem.empty() && (node.stopped || node.problem.empty())) {
     out["problem"] = node.agent_problem;  // of a stopped node: why it does not answer
   } else if (!node.problem.empty()) {

@@ -247,8 +247,10 @@ net::awaitable<SharedRaw> ask(std::shared_ptr<Peers> peers, ClusterNode config, 
       // Either the node has just been restarted between both answers, or the agent is another's.
       raw.node.agent_answered = false;
       raw.node.agent.reset();
-      raw.node.agent_problem = fmt::format("its agent looks after the instance {}, the node is {}",
-                                           agent.node.instance_id, raw.node.instance_id);
+      raw.node.agent_problem = fmt::format(
+          "its agent looks after the instance {}, the node is {}: the agent is another "
+          "node's, or the node has just been restarted",
+          agent.node.instance_id, raw.node.instance_id);
     } else if (raw.node.answered && agent.node.agent_answered &&
                differ(agent.node.version, raw.node.version)) {
       raw.node.agent_answered = false;

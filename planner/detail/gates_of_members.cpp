@@ -328,7 +328,8 @@ void agents_answer(const Look& look, States& out) {
     }
     if (!node.agent_answered) {
       out.push_back(measured(closed(look.gate.name, "agent-gone", node.name, agent_silence(node),
-                                    "start verger-agent on that machine"),
+                                    "start verger-agent on that machine, or correct its URL with "
+                                    "`verger cluster update`"),
                              "silent", "answers"));
     } else if (!node.agent && node.answered) {
       // It answers the controller, so the agent looks for it in another place, or is not let in.

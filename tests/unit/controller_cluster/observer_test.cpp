@@ -333,6 +333,7 @@ TEST_F(ObserverTest, DoesNotBelieveAnAgentOfAnotherNode) {
   EXPECT_FALSE(snapshot.find("n1")->agent_answered);
   EXPECT_FALSE(snapshot.find("n1")->agent.has_value());
   EXPECT_THAT(snapshot.find("n1")->agent_problem, HasSubstr("looks after the instance"));
+  EXPECT_THAT(snapshot.find("n1")->agent_problem, HasSubstr("the agent is another node's"));
 }
 
 TEST_F(ObserverTest, NothingIsDoneBesideANodeInAnyStateButLeaderOrFollower) {
