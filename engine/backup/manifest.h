@@ -37,7 +37,8 @@ struct BackedUpFile {
   std::uint64_t restored_size = 0;
   Sha256Digest sha256{};
   /// What tells the file from another one with its name, without reading it all: a digest of header
-  /// and footer of a completed chunk or of an index table. Empty: such a file is always read.
+  /// and footer of a completed chunk or of an index table, or which files on the node's disk the
+  /// existence filter was in. Empty: such a file is always read.
   std::string identity;
   friend bool operator==(const BackedUpFile&, const BackedUpFile&) = default;
 };

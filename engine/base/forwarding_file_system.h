@@ -31,6 +31,9 @@ class ForwardingFileSystem : public FileSystem {
   Result<void> set_read_only(const Path& path, bool read_only) override {
     return below_.set_read_only(path, read_only);
   }
+  Result<std::string> file_identity(const Path& path) override {
+    return below_.file_identity(path);
+  }
   Result<bool> readable_by_anybody(const Path& path) override {
     return below_.readable_by_anybody(path);
   }

@@ -21,6 +21,7 @@ constexpr std::uint64_t kDiskSize = 1ULL << 40U;
 struct MemoryFileSystem::State {
   mutable std::mutex mutex;
   detail::MemoryTree tree;
+  std::uint64_t numbered = 0;    ///< files that were asked for their identity
   std::uint64_t generation = 0;  ///< of open files and locks: grows at cut and kill
   std::uint64_t operations = 0;
   std::shared_ptr<const FaultHook> hook;
@@ -227,6 +228,18 @@ Result<std::uint64_t> MemoryFileSystem::file_size(const Path& path) {
   return node->content.size();
 }
 
+Result<std::string> MemoryFileSystem::file_identity(const Path& path) {
+  const State::Lock lock(state_->mutex);
+  const auto node = state_->tree.find(path);
+  if (!node) {
+    return path_error(Errc::kNotFound, path, "cannot look it up: No such file or directory");
+  }
+  if (node->number == 0) {
+    node->number = ++state_->numbered;
+  }
+  return fmt::format("{}", node->number);
+}
+
 Result<std::vector<DirectoryEntry>> MemoryFileSystem::list(const Path& directory) {
   const State::Lock lock(state_->mutex);
   const auto node = state_->tree.find(directory);
@@ -406,6 +419,7 @@ std::unique_ptr<MemoryFileSystem> MemoryFileSystem::clone() const {
   const State::Lock lock(state_->mutex);
   auto copy = std::make_unique<MemoryFileSystem>();
   copy->state_->tree = state_->tree.durable_copy();
+  copy->state_->numbered = state_->numbered;
   copy->state_->free_space = state_->free_space;
   copy->state_->claimed = state_->claimed;
   return copy;

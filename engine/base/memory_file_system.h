@@ -43,6 +43,7 @@ class MemoryFileSystem final : public FileSystem, public FileLinks {
   Result<void> make_directories(const Path& path) override;
   Result<void> sync_directory(const Path& directory) override;
   Result<void> set_read_only(const Path& path, bool read_only) override;
+  Result<std::string> file_identity(const Path& path) override;
   Result<DiskSpace> space(const Path& path) override;
   Result<std::unique_ptr<FileLock>> lock(const Path& path) override;
 

@@ -284,6 +284,19 @@ class PosixFileSystem final : public FileSystem {
     return {};
   }
 
+  Result<std::string> file_identity(const Path& path) override {
+    struct statx status{};
+    if (::statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &status) != 0) {
+      return errno_error(errno, "cannot look it up", path);
+    }
+    // The number of a removed file is soon that of another one, which is younger.
+    if ((status.stx_mask & STATX_BTIME) == 0) {
+      return std::string();
+    }
+    return fmt::format("{}-{}.{:09}", status.stx_ino, status.stx_btime.tv_sec,
+                       status.stx_btime.tv_nsec);
+  }
+
   Result<bool> readable_by_anybody(const Path& path) override {
     struct stat status{};
     if (::stat(path.c_str(), &status) != 0) {

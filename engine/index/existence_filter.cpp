@@ -123,7 +123,16 @@ Result<void> ExistenceFilter::lower(LogPosition position) {
 Result<void> ExistenceFilter::write_checkpoint(LogPosition position) {
   std::array<std::byte, sizeof(std::int64_t)> bytes;
   store_le(bytes.data(), position.value());
-  VERGER_RETURN_IF_ERROR(write_file_durably(files_, checkpoint_path(), bytes));
+  // In place, as a server does: a new file says to a backup that the filter was made anew. So few
+  // bytes are never written in part.
+  const auto size = files_.file_size(checkpoint_path());
+  if (size && *size == bytes.size()) {
+    VERGER_TRY(const auto file, files_.open(checkpoint_path(), OpenMode::kReadWrite));
+    VERGER_RETURN_IF_ERROR(file->write_at(0, bytes));
+    VERGER_RETURN_IF_ERROR(file->sync());
+  } else {
+    VERGER_RETURN_IF_ERROR(write_file_durably(files_, checkpoint_path(), bytes));
+  }
   checkpoint_ = position;
   return {};
 }

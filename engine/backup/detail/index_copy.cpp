@@ -215,17 +215,35 @@ Result<IndexCopy::Outcome> IndexCopy::compare_map() {
   return Outcome::kMore;
 }
 
-std::string IndexCopy::filter_identity(const Bytes& checkpoint) const {
+Result<std::string> IndexCopy::filter_files() {
+  // The server makes its filter anew once one of both is missing, and otherwise writes in place.
+  std::string both;
+  for (const auto* const extension : {".chk", ".dat"}) {
+    auto identity = disk_.file_identity(directory_ / (kFilter + extension));
+    if (!identity && identity.error().code != Errc::kNotFound) {
+      return identity.error();
+    }
+    if (!identity || identity->empty()) {
+      return std::string();
+    }
+    both += *identity + " ";
+  }
+  return to_hex(sha256(as_bytes(both)));
+}
+
+std::string IndexCopy::filter_identity(const Bytes& checkpoint, std::string_view filter) const {
   // All streams of the log before the checkpoint are in the filter, and one that has more is as
-  // good. So at one checkpoint of one log a filter can stand for any later one.
+  // good. So at one checkpoint of one log a filter can stand for any later one, unless it was made
+  // anew meanwhile: it may have been, since streams were missing.
   const auto log = log_identity_();
-  if (log.empty() || checkpoint.size() != sizeof(std::int64_t) ||
+  if (log.empty() || filter.empty() || checkpoint.size() != sizeof(std::int64_t) ||
       load_le<std::int64_t>(checkpoint.data()) < 0) {
     return {};
   }
-  Bytes both = checkpoint;
-  append_bytes(both, as_bytes(log));
-  return to_hex(sha256(both));
+  Bytes all = checkpoint;
+  append_bytes(all, as_bytes(log));
+  append_bytes(all, as_bytes(filter));
+  return to_hex(sha256(all));
 }
 
 void IndexCopy::offer(const Manifest& earlier, std::function<Result<bool>()> is_of_this_log) {
@@ -233,11 +251,12 @@ void IndexCopy::offer(const Manifest& earlier, std::function<Result<bool>()> is_
   earlier_is_of_this_log_ = std::move(is_of_this_log);
 }
 
-Result<bool> IndexCopy::keep_earlier_filter(const Bytes& checkpoint) {
+Result<bool> IndexCopy::keep_earlier_filter(const Bytes& checkpoint, std::string_view filter) {
   const auto* known_checkpoint = earlier_ ? earlier_->find(in_index(kFilter + ".chk")) : nullptr;
   const auto* known_filter = earlier_ ? earlier_->find(in_index(kFilter + ".dat")) : nullptr;
-  if (known_checkpoint == nullptr || known_filter == nullptr ||
-      checkpoint.size() != sizeof(std::int64_t) || known_checkpoint->size != checkpoint.size()) {
+  if (known_checkpoint == nullptr || known_filter == nullptr || filter.empty() ||
+      known_checkpoint->identity != filter || checkpoint.size() != sizeof(std::int64_t) ||
+      known_checkpoint->size != checkpoint.size()) {
     return false;
   }
   Bytes bytes(sizeof(std::int64_t));
@@ -269,25 +288,27 @@ Result<bool> IndexCopy::keep_earlier_filter(const Bytes& checkpoint) {
 
 Result<void> IndexCopy::want_rest() {
   phase_ = Phase::kRest;
-  // The checkpoint is read before the filter that it speaks of.
+  // The checkpoint is read before the filter that it speaks of, and both after what says which
+  // files they are: one that is made anew meanwhile is read again at the next backup.
+  VERGER_TRY(const auto filter, filter_files());
   const auto checkpoint = read_file(disk_, directory_ / (kFilter + ".chk"));
   if (!checkpoint && checkpoint.error().code != Errc::kNotFound) {
     return checkpoint.error();
   }
   bool kept = false;
   if (checkpoint) {
-    VERGER_TRY(kept, keep_earlier_filter(*checkpoint));
+    VERGER_TRY(kept, keep_earlier_filter(*checkpoint, filter));
   }
   std::string identity;
   if (checkpoint && !kept) {
-    identity = filter_identity(*checkpoint);
+    identity = filter_identity(*checkpoint, filter);
     VERGER_TRY(const auto digest, store_bytes(store_, *checkpoint));
     files_.push_back({.path = in_index(kFilter + ".chk"),
                       .kind = FileKind::kExistenceFilter,
                       .size = checkpoint->size(),
                       .restored_size = checkpoint->size(),
                       .sha256 = digest,
-                      .identity = {}});
+                      .identity = filter});
   }
   if (!kept) {
     VERGER_RETURN_IF_ERROR(want(kFilter + ".dat", FileKind::kExistenceFilter, identity));

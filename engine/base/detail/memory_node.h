@@ -33,6 +33,7 @@ struct MemoryNode {
   bool is_directory = false;
   bool read_only = false;
   bool locked = false;
+  std::uint64_t number = 0;  ///< tells it from others of its file system; 0: none was given yet
 
   PagedBytes content;
   std::vector<PendingWrite> pending;  ///< oldest first

@@ -26,6 +26,7 @@ NodePtr copy_durably(const MemoryNode& from) {
   auto copy = std::make_shared<MemoryNode>();
   copy->is_directory = from.is_directory;
   copy->read_only = from.read_only;
+  copy->number = from.number;
   copy->content = from.content;
   for (const auto& [name, node] : from.live) {
     copy->live.emplace_hint(copy->live.end(), name, copy_durably(*node));

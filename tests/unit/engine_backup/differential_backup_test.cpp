@@ -1,8 +1,10 @@
 // Differential backups: what is not read again, and what a parent may be.
 #include <algorithm>
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/database/lose_streams.h"
 #include "tests/unit/engine_backup/backup_case.h"
 
 namespace verger::backup {
@@ -106,6 +108,62 @@ TEST(DifferentialBackup, KeepsTheFilterOfALogThatHasGrownByLess) {
   EXPECT_NE(next.find(name + ".chk")->sha256, first.find(name + ".chk")->sha256);
   backup.builder.open();
   expect_restored(backup, next, "/again");
+}
+
+/// Both files of a filter before it lost its streams.
+struct Filter {
+  Bytes checkpoint;
+  Bytes content;
+};
+
+const std::string kFilter = "stream-existence/streamExistenceFilter";
+const std::string kFilterFiles = "/db/index/" + kFilter;
+
+/// A backup while the filter lacks all streams, then a cure, then a backup of what may have grown
+/// meanwhile, which has the filter of the node.
+void expect_cured_filter(const std::function<void(MemoryFileSystem&, const Filter&)>& cure,
+                         bool grows) {
+  const std::string name = "index/" + kFilter + ".dat";
+  BackupCase backup;
+  backup.fill(300);
+  backup.builder.close();
+  const Filter healthy{.checkpoint = value(read_file(backup.disk, kFilterFiles + ".chk")),
+                       .content = value(read_file(backup.disk, kFilterFiles + ".dat"))};
+  test::lose_all_streams(backup.disk, "/db/index");
+  auto options = backup.options(SourceState::kStopped);
+  options.parent = value(backup.back_up(options));
+  EXPECT_NE(options.parent->find(name)->sha256, sha256(healthy.content));
+  cure(backup.disk, healthy);
+  if (grows) {
+    backup.builder.open();
+    backup.builder.write("stream-1", 22, 20);  // fills a table
+    backup.builder.close();
+  }
+  const auto next = value(backup.back_up(options));
+  EXPECT_EQ(to_hex(next.find(name)->sha256),
+            to_hex(sha256(value(read_file(backup.disk, kFilterFiles + ".dat")))));
+}
+
+TEST(DifferentialBackup, ReadsAFilterThatWasMadeAnew) {
+  for (const bool grows : {false, true}) {
+    SCOPED_TRACE(grows ? "the log grows" : "nothing new");
+    // As after a heal: the server found no checkpoint, and wrote into the file of before.
+    expect_cured_filter(
+        [](MemoryFileSystem& disk, const Filter& healthy) {
+          ok(disk.remove(kFilterFiles + ".chk"));
+          ok(value(disk.open(kFilterFiles + ".dat", OpenMode::kReadWrite))
+                 ->write_at(0, healthy.content));
+          ok(write_file_durably(disk, kFilterFiles + ".chk", healthy.checkpoint));
+        },
+        grows);
+    // As after a server found its filter damaged: it removes the file, and keeps the checkpoint's.
+    expect_cured_filter(
+        [](MemoryFileSystem& disk, const Filter& healthy) {
+          ok(disk.remove(kFilterFiles + ".dat"));
+          ok(write_file_durably(disk, kFilterFiles + ".dat", healthy.content));
+        },
+        grows);
+  }
 }
 
 TEST(DifferentialBackup, ReadsAFileOfTheSameNameAndOtherContent) {

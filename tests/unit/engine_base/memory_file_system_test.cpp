@@ -164,6 +164,26 @@ TEST(MemoryFileSystem, ClonesShareNothingThatIsWritten) {
   EXPECT_EQ(text_of(*copy, "d/a"), std::string(10'000, 'a'));
 }
 
+TEST(MemoryFileSystem, TellsAFileFromTheNextOneOfItsName) {
+  MemoryFileSystem files;
+  put(files, "a", "first");
+  put(files, "b", "other");
+  const auto first = files.file_identity("a").value();
+  EXPECT_NE(files.file_identity("b").value(), first);
+  const auto copy = files.clone();
+  ASSERT_TRUE(files.rename("a", "c"));
+  put(files, "c", "longer than before");
+  EXPECT_EQ(files.file_identity("c").value(), first);
+  ASSERT_TRUE(files.remove("c"));
+  put(files, "c", "longer than before");
+  EXPECT_NE(files.file_identity("c").value(), first);
+  EXPECT_EQ(files.file_identity("a").error().code, Errc::kNotFound);
+  // As a snapshot of a volume.
+  EXPECT_EQ(copy->file_identity("a").value(), first);
+  put(*copy, "d", "new");
+  EXPECT_NE(copy->file_identity("d").value(), files.file_identity("b").value());
+}
+
 TEST(MemoryFileSystem, ImportsATreeDurably) {
   const test::TempDirectory directory;
   auto& disk = posix_file_system();

@@ -129,6 +129,24 @@ TEST_F(PosixFileSystem, RenamesRemovesAndFinds) {
   EXPECT_EQ(files_.sync_directory(at("nothing")).error().code, Errc::kNotFound);
 }
 
+TEST_F(PosixFileSystem, TellsAFileFromTheNextOneOfItsName) {
+  ASSERT_TRUE(write_file_durably(files_, at("a"), as_bytes("first")));
+  const auto first = files_.file_identity(at("a")).value();
+  if (first.empty()) {
+    GTEST_SKIP() << "this file system does not say when a file was made";
+  }
+  {
+    auto file = files_.open(at("a"), OpenMode::kReadWrite).value();
+    ASSERT_TRUE(file->write_at(0, as_bytes("longer than before")));
+    ASSERT_TRUE(files_.rename(at("a"), at("b")));
+  }
+  EXPECT_EQ(files_.file_identity(at("b")).value(), first);
+  ASSERT_TRUE(files_.remove(at("b")));
+  ASSERT_TRUE(write_file_durably(files_, at("b"), as_bytes("longer than before")));
+  EXPECT_NE(files_.file_identity(at("b")).value(), first);
+  EXPECT_EQ(files_.file_identity(at("nothing")).error().code, Errc::kNotFound);
+}
+
 TEST_F(PosixFileSystem, ClearsAndSetsTheWritePermission) {
   ASSERT_TRUE(write_file_durably(files_, at("a"), as_bytes("x")));
   const auto write_bits = [&] {
