@@ -49,7 +49,9 @@ void add_unless_settled(const Look& look, const NodeSnapshot& node, States& out)
     out.push_back(measured(
         closed(look.gate.name, "node-down", node.name,
                node.problem.empty() ? "it does not answer" : node.problem,
-               node.remedy.empty() ? "start the node, or wait until it is back" : node.remedy),
+               node.remedy.empty() ? "start the node, or wait until it is back; where it runs, "
+                                     "correct its URL with `verger cluster update`"
+                                   : node.remedy),
         "down", "up"));
   } else if (!is_settled(node)) {
     out.push_back(measured(closed(look.gate.name, "node-unsettled", node.name,

@@ -72,7 +72,8 @@ void tell_what_it_sees(Raw& raw, const Names& names) {
   raw.node.sees_leader = leaders == 1 ? leader : "";
 }
 
-/// Members that are not registered. `silent`: how many registered nodes do not answer.
+/// Members that are not registered. `silent`: how many registered nodes do not answer. What a node
+/// of another cluster knows are not members of this one.
 void note_unregistered(const std::vector<Raw>& raws, const Names& names, std::size_t silent,
                        planner::ClusterSnapshot& snapshot) {
   // Endpoints of nodes that answer are known by their own gossip, whichever instance others
@@ -84,7 +85,7 @@ void note_unregistered(const std::vector<Raw>& raws, const Names& names, std::si
   std::set<std::string> alive;
   std::set<std::string> dead_voters;
   for (const auto& raw : raws) {
-    if (!raw.gossip) {
+    if (!raw.gossip || raw.node.wrong_identity) {
       continue;
     }
     for (const auto& member : raw.gossip->members) {
@@ -190,9 +191,9 @@ void compare(std::vector<Raw>& raws, const ClusterConfig& config,
       tell_what_it_sees(raw, names);
     }
   }
-  note_unregistered(raws, names, silent, snapshot);
   tell_unheard_of(raws, registered);
   tell_other_databases(raws, config.identity);
+  note_unregistered(raws, names, silent, snapshot);
   tell_shared_directories(raws);
 }
 

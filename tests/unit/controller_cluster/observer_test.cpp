@@ -392,6 +392,8 @@ TEST_F(ObserverTest, NoticesANodeOfAnotherCluster) {
   EXPECT_TRUE(snapshot.find("n3")->wrong_identity);
   EXPECT_FALSE(snapshot.find("n1")->wrong_identity);
   EXPECT_FALSE(snapshot.find("n2")->wrong_identity);
+  // Not the members that only the other cluster's node knows.
+  EXPECT_THAT(snapshot.unregistered, ElementsAre("10.0.0.3:2113"));
 }
 
 /// Drops what is sent to n3: no answer until the deadline.
