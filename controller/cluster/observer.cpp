@@ -39,6 +39,12 @@ std::optional<planner::ClockSkew> skew_of(std::string_view reported, Ticks befor
 /// A node stamps its own entry each time it gossips.
 constexpr std::chrono::seconds kGossipGrain{5};
 
+/// A single node of some versions shows the entry of its last change of state for ever.
+bool is_refreshed(const api::Gossip& gossip, std::string_view version) {
+  const auto dialect = client::NodeDialect::of_text(version);
+  return gossip.members.size() > 1 || (dialect && !dialect->stale_single_gossip);
+}
+
 void take_gossip(Raw& raw, api::Gossip gossip, Ticks before) {
   auto& node = raw.node;
   const auto asked = http::parse_endpoint(node.url);
@@ -66,14 +72,19 @@ void take_gossip(Raw& raw, api::Gossip gossip, Ticks before) {
   node.writer_checkpoint = self->writer_checkpoint;
   node.chaser_checkpoint = self->chaser_checkpoint;
   node.last_commit_position = self->last_commit_position;
-  // A single node of some versions never refreshes its own entry: its time is no clock.
-  const auto dialect = client::NodeDialect::of_text(node.version);
-  const bool refreshed = gossip.members.size() > 1 || (dialect && !dialect->stale_single_gossip);
-  if (refreshed) {
+  if (is_refreshed(gossip, node.version)) {
     node.clock = skew_of(self->time_stamp, before, node.taken_at, kGossipGrain);
   }
   raw.names = client::own_names(gossip, asked ? *asked : http::Endpoint{});
   raw.gossip = std::move(gossip);
+}
+
+/// Of a single node, whose agent knows where its log ends by now: a node without others commits
+/// what it writes.
+void take_positions(planner::NodeSnapshot& node, std::int64_t end) {
+  node.writer_checkpoint = std::max(node.writer_checkpoint, end);
+  node.chaser_checkpoint = std::max(node.chaser_checkpoint, end);
+  node.last_commit_position = std::max(node.last_commit_position, end);
 }
 
 using Limit = std::optional<std::chrono::milliseconds>;
@@ -258,6 +269,9 @@ net::awaitable<SharedRaw> ask(std::shared_ptr<Peers> peers, ClusterNode config, 
       raw.node.agent_problem =
           fmt::format("its agent says that the node is version {}, the node says {}",
                       agent.node.version, raw.node.version);
+    }
+    if (raw.node.agent && raw.gossip && !is_refreshed(*raw.gossip, raw.node.version)) {
+      take_positions(raw.node, raw.node.agent->writer_checkpoint);
     }
   }
   co_return answers[0];

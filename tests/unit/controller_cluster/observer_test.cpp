@@ -285,6 +285,22 @@ TEST_F(ObserverTest, TheEntryOfASingleOldServerIsNoClock) {
   EXPECT_TRUE(take().nodes[0].clock.has_value());
 }
 
+TEST_F(ObserverTest, TheLogOfASingleOldServerEndsWhereItsAgentSaysSo) {
+  // Its own entry has the positions of its last change of state.
+  config_.nodes.resize(1);
+  cluster_.nodes.resize(1);
+  constexpr auto kAgentSays = std::int64_t{1} << 40U;
+  const auto seen = take().nodes[0];
+  EXPECT_EQ(seen.writer_checkpoint, kAgentSays);
+  EXPECT_EQ(seen.chaser_checkpoint, kAgentSays);
+  EXPECT_EQ(seen.last_commit_position, kAgentSays);
+  cluster_.node("n1").writer = kAgentSays + 1;  // the agent has looked before that
+  EXPECT_EQ(take().nodes[0].writer_checkpoint, kAgentSays + 1);
+  cluster_.node("n1").writer = 10'000;
+  cluster_.node("n1").version = "24.10.0";
+  EXPECT_EQ(take().nodes[0].writer_checkpoint, 10'000);
+}
+
 TEST_F(ObserverTest, NoticesOneNodeUnderTwoAddresses) {
   config_.nodes[2].url = config_.nodes[1].url;
   EXPECT_THAT(take().wrong_cluster, HasSubstr("n2 and n3 are the same node"));
