@@ -74,16 +74,17 @@ class RefusingBackup : private RefusalList {
       return;
     }
     if (order_.sources.empty()) {
-      refuse("no-up-to-date-source", "",
-             wanted_.nodes.empty()
-                 ? fmt::format("no node of the kind \"{}\" is up to date, connected and has an "
-                               "agent with the repository",
-                               to_string(wanted_.source))
-                 : fmt::format("none of {} is up to date, connected and has an agent with the "
-                               "repository",
-                               wanted_.nodes),
-             "see to what the other lines say, or allow another source (backup.source, "
-             "backup.nodes)");
+      refuse(
+          "no-up-to-date-source", "",
+          wanted_.nodes.empty()
+              ? fmt::format("no node of the kind \"{}\" is up to date, connected and has an "
+                            "agent with the repository",
+                            to_string(wanted_.source))
+              : fmt::format("none of {} is up to date, connected and has an agent with the "
+                            "repository",
+                            wanted_.nodes),
+          "see to what the other lines say, or allow another source: --source any, --nodes (in a "
+          "policy backup.source, backup.nodes)");
       return;
     }
     refuse("not-enough-sources", "",

@@ -172,7 +172,9 @@ void quorum_margin(const Look& look, States& out) {
         closed(look.gate.name, "quorum-margin", look.node == nullptr ? "" : look.node->name,
                fmt::format("without it {} {} up, {} {} needed", voters_text(others),
                            others == 1 ? "is" : "are", needed, needed == 1 ? "is" : "are"),
-               "bring the other voters up first"),
+               look.snapshot.voters() == 1
+                   ? "the cluster has no other voter: what needs the server stopped is done by hand"
+                   : "bring the other voters up first"),
         voters_text(others), voters_text(needed)));
   } else if (look.values) {
     out.push_back(opened(look, voters_text(others), voters_text(needed)));

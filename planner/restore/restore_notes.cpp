@@ -86,6 +86,24 @@ void note_checks(const RestoreGeneration& backup, std::vector<std::string>& out)
   }
 }
 
+/// Voters whose machines are lost, as far as the others have heard of them.
+void note_lost_voters(const ClusterSnapshot& snapshot, std::vector<std::string>& out) {
+  const auto lost = snapshot.unregistered_voters;
+  const auto all = snapshot.voters() + lost;
+  out.push_back(fmt::format(
+      "{} in gossip {} not registered and {} not answer: {} must never start again with {} former "
+      "files",
+      counted(static_cast<std::int64_t>(lost), "voter"), lost == 1 ? "is" : "are",
+      lost == 1 ? "does" : "do", lost == 1 ? "it" : "they", lost == 1 ? "its" : "their"));
+  if (snapshot.voters() <= all / 2) {
+    out.push_back(fmt::format(
+        "{} of {} voters {} restored, which is no majority: without others, or a smaller "
+        "ClusterSize, no leader is elected. Start new ones, with empty directories, one after the "
+        "other, once the restored servers run",
+        snapshot.voters(), all, snapshot.voters() == 1 ? "is" : "are"));
+  }
+}
+
 void note_nodes(const RestoreOrder& order, std::vector<std::string>& out) {
   const auto& backup = order.facts->generation;
   std::vector<std::string_view> stopped;
@@ -116,10 +134,7 @@ void note_nodes(const RestoreOrder& order, std::vector<std::string>& out) {
                               fmt::join(replaced, ", ")));
   }
   if (order.whole_cluster() && order.snapshot.unregistered_voters > 0) {
-    out.push_back(fmt::format(
-        "{} in gossip that is not registered and does not answer: it must never start again with "
-        "its former files",
-        counted(static_cast<std::int64_t>(order.snapshot.unregistered_voters), "voter")));
+    note_lost_voters(order.snapshot, out);
   }
 }
 

@@ -122,11 +122,14 @@ class RefusingRestore : private RefusalList {
     if (order_.snapshot.voters() < 3 && std::ranges::any_of(order_.nodes, [](const auto* node) {
           return !node->read_only_replica;
         })) {
-      refuse("quorum-margin", "",
-             fmt::format("there are {}: the cluster is down while one of them is stopped, and "
-                         "none has the others' newer log",
-                         counted(static_cast<std::int64_t>(order_.snapshot.voters()), "voter")),
-             "use --scope cluster");
+      refuse(
+          "quorum-margin", "",
+          order_.snapshot.voters() == 1
+              ? std::string("it is the only voter: no other has its log")
+              : fmt::format("there are {}: the cluster is down while one of them is stopped, "
+                            "and none has the others' newer log",
+                            counted(static_cast<std::int64_t>(order_.snapshot.voters()), "voter")),
+          "use --scope cluster");
       return;
     }
     std::set<std::tuple<std::string, std::string, std::string>> seen;

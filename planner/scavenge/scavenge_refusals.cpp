@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "engine/base/quantities.h"
 #include "planner/detail/refusal_list.h"
 #include "planner/gates.h"
 #include "planner/scavenge/auto_scavenge_stages.h"
@@ -107,9 +108,10 @@ class Refusing : private RefusalList {
     }
     if (order_.voters < 3) {
       refuse("quorum-margin", "",
-             fmt::format("the strategy is offline and there are {} voters: the cluster would be "
-                         "down with the one that is stopped",
-                         order_.voters),
+             fmt::format("the strategy is offline and there {} {}: the cluster would be down with "
+                         "the one that is stopped",
+                         order_.voters == 1 ? "is" : "are",
+                         counted(static_cast<std::int64_t>(order_.voters), "voter")),
              "use the strategy rolling");
     }
   }

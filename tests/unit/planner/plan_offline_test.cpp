@@ -107,6 +107,10 @@ TEST(PlanOffline, RefusesToTakeAClusterDown) {
     const auto plan = make_plan(stoppable(voters), offline());
     ASSERT_FALSE(plan.has_value()) << voters;
     EXPECT_THAT(codes(plan.error()), Contains(HasSubstr("quorum-margin"))) << voters;
+    const auto* counted = voters == 1 ? "there is 1 voter:" : "there are 2 voters:";
+    EXPECT_THAT(plan.error(), Contains(::testing::Field(&Refusal::message, HasSubstr(counted))));
+    const auto* hint = voters == 1 ? "has no other voter" : "bring the other voters up";
+    EXPECT_THAT(plan.error(), Contains(::testing::Field(&Refusal::hint, HasSubstr(hint))));
   }
   auto policy = offline();
   scavenge_of(policy).leader = LeaderRule::kInPlace;

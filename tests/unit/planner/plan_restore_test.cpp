@@ -152,6 +152,24 @@ TEST(PlanRestore, AClusterThatIsDownIsPlannedAllTheSame) {
   }
 }
 
+TEST(PlanRestore, VotersWhoseMachinesAreLostAreNoted) {
+  const auto notes = [](int registered, std::size_t lost) {
+    RestoreCase c(RestoreScope::kCluster, registered);
+    c.snapshot.unregistered_voters = lost;
+    return c.plan().value().notes;
+  };
+  EXPECT_THAT(notes(3, 0), Not(Contains(HasSubstr("must never start again"))));
+  // Two of three elect a leader.
+  EXPECT_THAT(notes(2, 1),
+              AllOf(Contains("1 voter in gossip is not registered and does not answer: it must "
+                             "never start again with its former files"),
+                    Not(Contains(HasSubstr("no majority")))));
+  EXPECT_THAT(notes(1, 2),
+              AllOf(Contains("2 voters in gossip are not registered and do not answer: they must "
+                             "never start again with their former files"),
+                    Contains(HasSubstr("1 of 3 voters is restored, which is no majority"))));
+}
+
 TEST(PlanRestore, NeitherHoursNorALeaderHoldAWholeClusterUp) {
   RestoreCase life(RestoreScope::kCluster);
   life.snapshot.hours = Hours{
