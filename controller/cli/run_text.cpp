@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 #include <ostream>
-#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -139,20 +139,26 @@ void print_not_seen(const CliContext& context, const json& run) {
   }
 }
 
-/// A node whose outcome cannot be seen holds its run up until it is back, or left out.
+/// A node whose outcome cannot be seen holds its run up until it is back, or left out. Where it is
+/// being undone that says so, and no request shortens it.
 void print_ways_out(const CliContext& context, const json& run) {
-  std::set<std::string> nodes;
+  std::map<std::string, bool> nodes;  ///< whether a stage of theirs is done on all nodes or on none
   for (const auto& stage : list_of(run, "stages")) {
     for (const auto& step : list_of(stage, "steps")) {
       if (text_of(step, "state") == "unknown" && !text_of(step, "node").empty()) {
-        nodes.insert(text_of(step, "node"));
+        nodes[text_of(step, "node")] |= is_true(stage, "atomic");
       }
     }
   }
-  for (const auto& node : nodes) {
-    context.out << fmt::format(
-        "{0} holds the run up until it can be seen; to leave it out: verger run skip {1} {0}\n",
-        node, short_id(text_of(run, "id")));
+  for (const auto& node : list_of(run, "undo")) {
+    nodes.erase(text_of(node, "node"));
+  }
+  const auto id = short_id(text_of(run, "id"));
+  for (const auto& [node, in_atomic] : nodes) {
+    context.out << fmt::format("{} holds the run up until it can be seen; ", node)
+                << (in_atomic ? fmt::format(
+                                    "to undo what is done on all nodes: verger run cancel {}\n", id)
+                              : fmt::format("to leave it out: verger run skip {} {}\n", id, node));
   }
 }
 
@@ -239,7 +245,12 @@ std::string step_text(const json& step) {
 std::string intent_text(const std::string& intent, const json& run, const std::string& node,
                         bool force) {
   std::string done;
-  if (intent == "skip") {
+  const auto undo = list_of(run, "undo");
+  if (intent == "skip" && std::ranges::any_of(undo, [&node](const auto& each) {
+        return text_of(each, "node") == node;
+      })) {
+    done = fmt::format("{} is being undone, which leaving it out does not shorten", node);
+  } else if (intent == "skip") {
     done = fmt::format("{} is left out{}", node,
                        force ? "; what may still run there holds nothing back" : "");
   } else if (intent == "throttle") {

@@ -181,6 +181,30 @@ TEST(RunText, NamesEachNodeThatWasUndoneOrNot) {
                               "  run: curl -X POST x\n")));
 }
 
+TEST(RunText, SaysWhatEndsTheWaitForANodeThatCannotBeSeen) {
+  auto run = run_with(step("unknown"));
+  EXPECT_THAT(
+      said(print_run, run),
+      HasSubstr("n1 holds the run up until it can be seen; to leave it out: verger run skip "
+                "0123456789ab n1\n"));
+  // A node that is left out of an atomic stage is not what happens.
+  run["stages"][0]["atomic"] = true;
+  EXPECT_THAT(said(print_run, run),
+              HasSubstr("n1 holds the run up until it can be seen; to undo what is done on all "
+                        "nodes: verger run cancel 0123456789ab\n"));
+  run["state"] = "cancelling";
+  run["undo"] = {{{"node", "n1"},
+                  {"state", "under-way"},
+                  {"at", nullptr},
+                  {"reason", ""},
+                  {"commands", json::array()}}};
+  EXPECT_THAT(said(print_run, run), AllOf(HasSubstr("undo: n1: undo is under way\n"),
+                                          Not(HasSubstr("holds the run up"))));
+  EXPECT_EQ(intent_text("skip", run, "n1", false),
+            "run 0123456789ab: n1 is being undone, which leaving it out does not shorten; follow "
+            "it with: verger run watch 0123456789ab");
+}
+
 TEST(RunGatesText, HasOpenGatesWithValueAndLimit) {
   const auto gate = [](const char* name, const char* state, const char* value) {
     return json{{"gate", name},    {"node", "n1"},    {"state", state},  {"value", value},
