@@ -15,6 +15,9 @@ using std::chrono::milliseconds;
 
 /// The end of a process that is no child of ours is seen in /proc only.
 constexpr milliseconds kStateLook{200};
+/// A server is gone so long after it has closed its files; what stays is another program, such as
+/// one that wrote in the directory or looked into a database there.
+constexpr std::chrono::minutes kLongestEnd{1};
 /// A server that takes longer to stop is worth a line in the log.
 constexpr std::chrono::seconds kLongStop{10};
 
@@ -33,6 +36,7 @@ struct OfflineServer::Parts {
   Log& log;
   StopOrder order;
   std::optional<ServerProcess> server{};  ///< that had the files open at the last look that saw one
+  Monotonic seen_open{};                  ///< when that was
   /// Of hold_files(): each holder has a share.
   std::shared_ptr<const bool> held = std::make_shared<const bool>(true);
 
@@ -114,11 +118,15 @@ net::awaitable<Result<bool>> OfflineServer::files_are_free() {
   }
   const auto look = std::make_shared<FilesAreFree>(parts->place.database);
   VERGER_CO_RETURN_IF_ERROR(co_await parts->looks.run(look, std::make_shared<node::StopFlag>()));
+  const auto now = parts->clock.monotonic();
   if (look->found()) {
     parts->server = look->found();
+    parts->seen_open = now;
   }
   // A server closes its files some time before it is gone, and a start beside it does nothing.
-  const bool free = !look->found() && (!parts->server || !still_runs(*parts->server));
+  const bool is_ending =
+      parts->server && now - parts->seen_open < kLongestEnd && still_runs(*parts->server);
+  const bool free = !look->found() && !is_ending;
   if (free) {
     if (const auto noted = parts->order.note_stopped(); !noted) {
       parts->log.warning("that the server has stopped cannot be noted",

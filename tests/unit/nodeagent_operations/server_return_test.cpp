@@ -226,6 +226,43 @@ TEST_F(ServerReturn, AStopIsOverWhenTheFilesAreFreeHoweverLongItsCommandTakes) {
   }));
 }
 
+TEST_F(ServerReturn, AProgramThatHasClosedTheFilesIsNotWaitedForUntilItEnds) {
+  serve_with({.start_command = "true", .stop_command = "true"}, clock_);
+  make_fifo("close");
+  make_fifo("end");
+  test::Process other({.command = {"/bin/sh", "-c",
+                                   "exec 9>" + path("db/filler") + "; echo > " + path("up") +
+                                       "; read x < " + path("close") + "; exec 9>&-; echo > " +
+                                       path("closed") + "; read x < " + path("end")},
+                       .environment = {},
+                       .output = path("other.log")});
+  const auto is_there = [this](const char* name) {
+    return test::eventually(seconds(20), [&] { return std::filesystem::exists(path(name)); });
+  };
+  ASSERT_TRUE(is_there("up"));
+  std::optional<Result<void>> stopped;
+  net::co_spawn(context_, offline_->stop(seconds(600), std::make_shared<node::StopFlag>()),
+                [&stopped](std::exception_ptr, Result<void> result) { stopped = result; });
+  const auto look_again = [this] {
+    context_.restart();
+    context_.run_for(milliseconds(300));
+  };
+  clock_.advance_seconds(100);
+  look_again();
+  release("close");
+  ASSERT_TRUE(is_there("closed"));
+  look_again();
+  EXPECT_FALSE(stopped.has_value()) << "a server closes its files before it ends";
+  clock_.advance_seconds(61);
+  EXPECT_TRUE(test::eventually(seconds(20), [&] {
+    look_again();
+    return stopped.has_value();
+  }));
+  EXPECT_TRUE(stopped.has_value() && stopped->has_value());
+  release("end");
+  EXPECT_EQ(other.wait(seconds(20)), 0);
+}
+
 TEST_F(ServerReturn, AStopThatTakesLongLogsOnceWhichProcessHasTheFilesOpen) {
   serve_with({.start_command = "true", .stop_command = "true"}, clock_);
   auto holder = hold_files();
