@@ -66,7 +66,19 @@ class StartServerStep final : public StepKind {
       case OperationNews::Kind::kDone:
         break;
     }
-    co_return running({{"phase", "its server starts"}});
+    co_return running({{"phase", phase_of(context, news)}});
+  }
+
+ private:
+  static std::string phase_of(const StepContext& context, const OperationNews& news) {
+    const auto* node = context.node();
+    if (node != nullptr && node->answered && node->alive) {
+      return context.snapshot.leader() != nullptr
+                 ? fmt::format("its server runs, and is in state {}", node->state)
+                 : "its server runs, and waits for a leader: a majority of the voters has to run";
+    }
+    return news.kind == OperationNews::Kind::kUnknown && !news.reason.empty() ? news.reason
+                                                                              : "its server starts";
   }
 };
 

@@ -127,6 +127,29 @@ TEST_F(RestoreCluster, AnAgentThatStaysDeadLeavesItsNodeStoppedAndTheOthersAsThe
               HasSubstr("verger-db restore /db/n2 --revert g1"));
 }
 
+TEST_F(RestoreCluster, AStartSaysWhatItWaitsFor) {
+  begin();
+  const auto all_down = [this] {
+    for (auto& each : h_.cluster.nodes) {
+      each.up = false;
+    }
+  };
+  when("start_service", "n2", [this, all_down] {
+    all_down();
+    node("n2").agent_up = false;
+  });
+  const auto run = start(of_cluster());
+  const auto shown = [this, &run] { return h_.state(run).steps.at("start-n2").progress->dump(); };
+  EXPECT_TRUE(h_.run_until([&] {
+    all_down();
+    return shown().contains(":2114: connection refused");
+  })) << shown();
+  // Alone it has no majority.
+  node("n2").up = true;
+  node("n2").state = api::NodeState::kUnknown;
+  EXPECT_TRUE(h_.run_until([&] { return shown().contains("waits for a leader"); })) << shown();
+}
+
 TEST_F(RestoreCluster, ANodeThatStartsByItselfStopsTheRun) {
   begin();
   when("restore", "n1", [this] { h_.cluster.start_by_itself("n2"); });
