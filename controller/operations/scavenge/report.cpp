@@ -204,8 +204,11 @@ std::string why_not_compared(const RunState& run, const Seen& seen) {
   if (run.status == RunStatus::kFailed || seen.to_compare) {
     return "the run ended before that";
   }
-  return scavenge_of(run.plan->policy).compare_digests ? "not every node has an agent"
-                                                       : "the policy does not ask for it";
+  if (!scavenge_of(run.plan->policy).compare_digests) {
+    return "the policy does not ask for it";
+  }
+  return seen.nodes.size() < 2 ? "there is no other node to compare with"
+                               : "not every node has an agent";
 }
 
 }  // namespace

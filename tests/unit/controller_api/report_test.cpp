@@ -124,6 +124,21 @@ TEST_F(ReportTest, AStepThatIsNotNeededLeavesWhatTheNodeReportedBefore) {
   }
 }
 
+TEST_F(ReportTest, OneNodeHasNoOtherToCompareWith) {
+  auto state = a_.h.state(a_.run_to_its_end());
+  auto plan = *state.plan;
+  for (auto& stage : plan.stages) {
+    for (auto& group : stage.groups) {
+      std::erase_if(group, [](const planner::Step& step) {
+        return step.node != "n1" || step.kind != "scavenge";
+      });
+    }
+  }
+  state.plan = std::make_shared<const planner::Plan>(plan);
+  EXPECT_THAT(views::report(state)["notes"].dump(),
+              HasSubstr("digests were not compared: there is no other node to compare with"));
+}
+
 TEST_F(ReportTest, NothingIsSaidOfWhatASkippedScavengeFreed) {
   auto state = a_.h.state(a_.run_to_its_end());
   auto plan = *state.plan;
