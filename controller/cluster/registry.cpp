@@ -233,9 +233,11 @@ Result<ClusterConfig> Registry::check_members(ClusterConfig config) const {
       if (other.name == config.name) {
         continue;
       }
-      if (urls.contains(node.url) || (!node.agent_url.empty() && urls.contains(node.agent_url))) {
-        return Error{Errc::kConflict, fmt::format("cluster {}: {} belongs to the cluster {}",
-                                                  config.name, node.url, other.name)};
+      for (const auto& each : {node.url, node.agent_url}) {
+        if (urls.contains(each)) {
+          return Error{Errc::kConflict, fmt::format("cluster {}: {} belongs to the cluster {}",
+                                                    config.name, each, other.name)};
+        }
       }
     }
   }

@@ -99,6 +99,16 @@ TEST_F(RegistryTest, RefusesANodeOfAnotherCluster) {
   EXPECT_THAT(other.error().message, HasSubstr("belongs to the cluster prod"));
 }
 
+TEST_F(RegistryTest, NamesTheAgentThatIsOfAnotherCluster) {
+  ASSERT_TRUE(registry_->add(config("prod", "10.0.0.1")).has_value());
+  auto test = config("test", "10.0.0.2");
+  test.nodes[0].agent_url = "http://10.0.0.1:2114";
+  const auto other = registry_->add(test);
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().message,
+            "cluster test: http://10.0.0.1:2114 belongs to the cluster prod");
+}
+
 TEST_F(RegistryTest, RefusesWhatCannotBeACluster) {
   auto twice = config("prod", "10.0.0.1");
   twice.nodes[1].url = twice.nodes[0].url;
