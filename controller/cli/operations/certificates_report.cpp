@@ -64,8 +64,9 @@ void print_certificates_report(const CliContext& context, const json& report) {
         report.value("window_seconds", 0.0));
   }
   if (const auto seconds = report.value("watched_seconds", json()); seconds.is_number()) {
-    context.out << fmt::format("watched for {} s after that: all nodes stayed, and kept up\n",
-                               seconds.get<std::int64_t>());
+    context.out << fmt::format(
+        "watched for {} s after that: at its end all nodes were there, and kept up\n",
+        seconds.get<std::int64_t>());
   }
   for (const auto& proof : list_of(report, "proofs")) {
     const auto handshakes = proof.value("handshakes", json());

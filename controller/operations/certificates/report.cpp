@@ -9,6 +9,7 @@
 #include "controller/operations/certificates/change_support.h"
 #include "controller/operations/report_support.h"
 #include "engine/base/clock.h"
+#include "engine/base/quantities.h"
 #include "planner/certificates/certificates_policy.h"
 
 namespace verger::controller::certificate_change {
@@ -55,6 +56,7 @@ struct SeenInRun {
       take_proof(result);
     } else if (step.kind == names::kWatch && done) {
       watched_seconds = result.value("watched_seconds", json());
+      note_troubles(result.value("troubles", 0), result.value("last_trouble", std::string()));
     } else if (step.kind == names::kCheck) {
       restored = state.status == StepStatus::kUndone;
       if (restored) {  // its warnings are about certificates and roots that no node has any longer
@@ -80,6 +82,15 @@ struct SeenInRun {
     }
     for (const auto& open : result.value("not_proven", json::array())) {
       notes.push_back(open);
+    }
+  }
+
+  /// What was over before it made the run fail.
+  void note_troubles(int count, const std::string& last) {
+    if (count > 0) {
+      notes.push_back(
+          fmt::format("while the cluster was watched, something was wrong {}, and over by itself{}",
+                      counted(count, "time"), last.empty() ? "" : "; last: " + last));
     }
   }
 

@@ -50,7 +50,8 @@ Trouble trouble_of(const StepContext& context) {
   return {};
 }
 
-/// Only looks. The memo has how long something has been wrong: {"trouble_since", "troubles"}.
+/// Only looks. The memo has how long something has been wrong, how often something was, and what
+/// was last: {"trouble_since", "troubles", "last_trouble"}.
 class WatchStep final : public steps::LookingStep {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kWatch; }
@@ -64,8 +65,9 @@ class WatchStep final : public steps::LookingStep {
     const auto watch_ms = steps::int_parameter(context.step, "watchMs", 0);
     if (trouble.what.empty()) {
       if (context.in_state.count() >= watch_ms) {
-        co_return done(
-            {{"watched_seconds", context.in_state.count() / 1'000}, {"troubles", troubles}});
+        co_return done({{"watched_seconds", context.in_state.count() / 1'000},
+                        {"troubles", troubles},
+                        {"last_trouble", memo.value("last_trouble", std::string())}});
       }
       auto out = running(progress(context, "watching gossip, leader and replication"));
       if (since) {
@@ -79,7 +81,9 @@ class WatchStep final : public steps::LookingStep {
     }
     auto out = running(progress(context, trouble.what));
     if (!since) {
-      out.memo = json{{"trouble_since", format_ticks(context.now)}, {"troubles", troubles + 1}};
+      out.memo = json{{"trouble_since", format_ticks(context.now)},
+                      {"troubles", troubles + 1},
+                      {"last_trouble", trouble.what}};
     }
     co_return out;
   }

@@ -51,6 +51,7 @@ TEST_F(CertificateRolloutTest, TheSameRootChangesNodeAfterNodeAndTheLeaderLast) 
   }
   EXPECT_LT(shown["seconds_to_proof"].get<double>(), 60.0);
   EXPECT_GE(shown["watched_seconds"].get<int>(), 660);
+  EXPECT_THAT(shown["notes"].dump(), Not(HasSubstr("something was wrong")));
   EXPECT_EQ(shown["proofs"][0]["phase"], "leaf");
   // vergerd with each of three, and each of three with two others in both roles.
   EXPECT_EQ(shown["proofs"][0]["handshakes"], 15);

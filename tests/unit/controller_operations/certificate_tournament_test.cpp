@@ -289,6 +289,8 @@ TEST_F(CertificateTournament, AShortElectionWhileItIsWatchedUndoesNothing) {
   node("n1").up = true;
   expect_changed(run);
   EXPECT_EQ(h_.state(run).status, RunStatus::kDone);
+  EXPECT_THAT(report(run)["notes"].dump(), HasSubstr("something was wrong 1 time, and over by "
+                                                     "itself; last: n1 is not alive"));
 }
 
 TEST_F(CertificateTournament, OneNodeDiesBetweenStageAndSwitch) {
