@@ -34,6 +34,25 @@ std::int64_t finished_number(const ComparedNode& node) {
   return node.last_finished ? node.last_finished->number : -1;
 }
 
+/// Those that have to read the same as of the point: all that were not scavenged beyond it, and
+/// those that were to one later point, which rightly removes more.
+std::map<std::int64_t, std::vector<ComparedNode>> comparable_groups(
+    const std::vector<ComparedNode>& nodes, std::int64_t point) {
+  std::map<std::int64_t, std::vector<ComparedNode>> out;
+  for (const auto& node : nodes) {
+    out[std::max(finished_number(node), point)].push_back(node);
+  }
+  return out;
+}
+
+std::set<std::string> readable_of(const std::vector<ComparedNode>& nodes) {
+  std::set<std::string> out;
+  for (const auto& node : nodes) {
+    out.insert(node.digest.readable);
+  }
+  return out;
+}
+
 /// Newest first, such as "n1, n3 at 4; n2 at 3".
 std::string finished_points(const std::vector<ComparedNode>& nodes) {
   std::map<std::int64_t, std::vector<std::string>, std::greater<>> by_point;
@@ -136,16 +155,30 @@ json comparison_of(std::int64_t point, std::vector<ComparedNode> nodes,
         {"last_finished", std::move(last)}};
   }
   auto differences = json::array();
-  if (readable.size() > 1) {
-    differences.push_back(
-        fmt::format("what clients can read up to scavenge point {} differs between the nodes: {}",
-                    point, groups(nodes, [](const auto& node) { return node.digest.readable; })));
+  const auto comparable = comparable_groups(nodes, point);
+  for (const auto& [number, group] : comparable) {
+    if (readable_of(group).size() > 1) {
+      differences.push_back(
+          fmt::format("what clients can read up to scavenge point {} differs between the nodes: {}",
+                      point, groups(group, [](const auto& node) { return node.digest.readable; })));
+    }
   }
+  json readable_equal;
+  if (!differences.empty() || readable.size() == 1) {
+    readable_equal = differences.empty();
+  }
+  const auto at_point = comparable.find(point);
+  const auto now =
+      at_point == comparable.end() ? std::set<std::string>() : readable_of(at_point->second);
   json unchanged;
-  const bool is_known = readable.size() != 1 || !readable.begin()->empty();
-  if (!before.readable.empty() && is_known) {
-    unchanged = readable.size() == 1 && *readable.begin() == before.readable;
-    if (readable.size() == 1 && *readable.begin() != before.readable) {
+  const bool is_read = now.size() != 1 || !now.begin()->empty();
+  if (!before.readable.empty() && is_read) {
+    if (now.size() > 1 || (now.size() == 1 && *now.begin() != before.readable)) {
+      unchanged = false;
+    } else if (readable.contains(before.readable)) {
+      unchanged = true;
+    }
+    if (now.size() == 1 && *now.begin() != before.readable) {
       differences.push_back(
           fmt::format("what clients can read up to scavenge point {} is not what {} held before it "
                       "was scavenged",
@@ -159,7 +192,7 @@ json comparison_of(std::int64_t point, std::vector<ComparedNode> nodes,
   return {{"compared", true},
           {"point", point},
           {"equal", logical.size() == 1},
-          {"readable_equal", readable.size() == 1},
+          {"readable_equal", std::move(readable_equal)},
           {"readable_unchanged", std::move(unchanged)},
           {"same_point", finished.size() == 1},
           {"nodes", std::move(by_name)},

@@ -38,9 +38,11 @@ struct DigestBefore {
 /// "readable_unchanged" (null: not recorded before), "same_point", "nodes": {name: {"logical",
 /// "readable", "records", "readable_events", "last_finished"}}, "first_difference": {"chunk",
 /// "nodes"} or null, "differences": [text]}. Only what must be equal is a difference: what clients
-/// can read, and the points that the nodes ended at. Logical digests may rightly differ. Nodes
-/// whose records are the same read the same: a readable digest that was not computed is that of
-/// another node with the same logical one.
+/// can read from nodes that were not scavenged beyond the point, or all to one later point, and the
+/// points that the nodes ended at. Logical digests may rightly differ. Nodes whose records are the
+/// same read the same: a readable digest that was not computed is that of another node with the
+/// same logical one. "readable_equal" is null where only such nodes differ as are not compared,
+/// "readable_unchanged" also where all are beyond the point and differ.
 nlohmann::json comparison_of(std::int64_t point, std::vector<ComparedNode> nodes,
                              const DigestBefore& before);
 

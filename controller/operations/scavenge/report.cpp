@@ -179,22 +179,28 @@ json differences_of(const json& compared) {
   return found.is_array() ? found : json::array();
 }
 
-/// True when every node reads as it did before; null when that was not looked at.
+/// True when every node reads as it did before; null when that was not looked at. A node that was
+/// scavenged beyond the run's point rightly reads less.
 json readable_unchanged(const Seen& seen) {
   const auto before = member(seen.baseline, "readable");
   const auto nodes = member(seen.compared, "nodes");
   if (!before.is_string() || !nodes.is_object() || nodes.empty()) {
     return nullptr;
   }
+  const auto point = seen.compared.value("point", std::int64_t{-1});
+  json unchanged;
   for (const auto& [name, digest] : nodes.items()) {
     if (member(digest, "readable").is_null()) {
       return nullptr;
     }
-    if (member(digest, "readable") != before) {
+    const auto last = member(digest, "last_finished");
+    if (member(digest, "readable") == before) {
+      unchanged = true;
+    } else if (!last.is_object() || last.value("number", std::int64_t{-1}) <= point) {
       return false;
     }
   }
-  return true;
+  return unchanged;
 }
 
 std::string why_not_compared(const RunState& run, const Seen& seen) {

@@ -133,6 +133,26 @@ TEST_F(RollingScavenge, NodesThatEndAtDifferentPointsEndARunThatIsNoSuccess) {
   EXPECT_THAT(h().events(id), Contains("alert"));
 }
 
+TEST_F(RollingScavenge, ANodeThatWasScavengedBeyondThePointMayReadDifferently) {
+  prepare();
+  cluster().acted = [this](const test::FakeNode& node, const http::Request& request) {
+    if (node.name == "n1" && request.target == "/agent/v1/operations" &&
+        json::parse(request.body).at("kind") == "scavenge") {
+      cluster().points.push_back(9'000);
+      auto& beyond = cluster().node("n2");
+      beyond.last_finished = 1;
+      beyond.digest = "bb";
+      beyond.readable_digest = "ss";  // less, since more was deleted until then
+    }
+  };
+  const auto id = run();
+  const auto state = h().state(id);
+  EXPECT_EQ(state.reason, "the nodes ended at different scavenge points: n2 at 1; n1, n3 at 0");
+  const auto compared = json(*state.steps.at("compare-digests").result);
+  EXPECT_EQ(compared["readable_equal"], nullptr);
+  EXPECT_EQ(compared["readable_unchanged"], true);
+}
+
 TEST_F(RollingScavenge, FinishesOlderPointsFirst) {
   prepare();
   cluster().points = {1'000, 2'000};
