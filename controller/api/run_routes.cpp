@@ -42,7 +42,10 @@ Result<http::Response> get_run(const ApiParts& parts, const Call& call) {
   auto body = views::run(*run, parts.clock.now());
   std::optional<Ticks> resumes;
   if (const auto config = parts.registry.find(run->cluster)) {
-    const auto hours = parts.book.hours(*config, run->plan->policy.name, parts.clock.now());
+    // One that has ended waits for no window, and none binds one that ignores them.
+    const auto hours = has_ended(run->status) || run->ignores_hours
+                           ? std::nullopt
+                           : parts.book.hours(*config, run->plan->policy.name, parts.clock.now());
     if (config->paused) {
       resumes = config->pause_until;
     } else if (hours && !hours->open) {

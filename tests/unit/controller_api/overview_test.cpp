@@ -193,6 +193,10 @@ TEST_F(OverviewTest, ARunThatWaitsForAWindowSaysWhenItResumesAndHowLongItTakesTh
   EXPECT_EQ(end["resumes_at"], "2024-06-02T03:00:00Z");
   EXPECT_GT(end["earliest"], "2024-06-02T03:00:00Z");
   EXPECT_LE(end["seconds_left"]["min"], end["seconds_left"]["max"]);
+  EXPECT_EQ(a_.get("/runs/" + run)["hours"],
+            (json{{"open", false}, {"until", "2024-06-02T03:00:00Z"}}));
+  ASSERT_TRUE(a_.h.run_to_end(run, std::chrono::hours(24)));
+  EXPECT_EQ(a_.get("/runs/" + run)["hours"], nullptr) << "an ended run waits for no window";
 }
 
 TEST_F(OverviewTest, ARunIsResumedForOnceAlthoughItsWindowIsClosed) {
@@ -211,6 +215,7 @@ TEST_F(OverviewTest, ARunIsResumedForOnceAlthoughItsWindowIsClosed) {
             202);
   ASSERT_TRUE(a_.h.run_until([&] { return a_.h.cluster.node("n2").running.has_value(); }));
   EXPECT_EQ(a_.get("/runs/" + run)["ignores_hours"], true);
+  EXPECT_EQ(a_.get("/runs/" + run)["hours"], nullptr) << "they do not bind it";
   // Also by the next controller; and the audit shows who requested it, and why.
   a_.crash();
   a_.boot();
