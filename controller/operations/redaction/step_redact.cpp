@@ -11,6 +11,7 @@
 #include "controller/operations/redaction/redaction_support.h"
 #include "controller/operations/redaction/step_kinds.h"
 #include "engine/base/clock.h"
+#include "engine/base/quantities.h"
 
 namespace verger::controller::redactions {
 namespace {
@@ -65,10 +66,11 @@ json differences_of(const StepContext& context, const json& result) {
 std::string older_data_note(const StepContext& context) {
   const auto shown = context.run.substr(0, 12);
   return fmt::format(
-      "run {} redacted {} records on {}: a backup from before has their data. What Verger restores "
+      "run {} redacted {} on {}: a backup from before has their data. What Verger restores "
       "is redacted again before the server starts; verger run show {} has the list for what is "
       "restored by hand",
-      shown, agreed_list_of(context.values).size(), format_ticks(context.now).substr(0, 10), shown);
+      shown, counted(std::ssize(agreed_list_of(context.values)), "record"),
+      format_ticks(context.now).substr(0, 10), shown);
 }
 
 /// Of both ways: what the agents do differs, and what they show does not.
