@@ -1,5 +1,8 @@
 // Reading a backup: byte by byte (verify), or as a node that was restored from it (drill).
+#include <algorithm>
 #include <fmt/format.h>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
@@ -21,6 +24,7 @@ using steps::ready;
 
 /// Of those that are damaged; the agent's answer has more.
 constexpr std::size_t kFilesNamed = 5;
+constexpr std::string_view kFilterDirectory = "index/stream-existence/";
 
 class CheckStep : public RepositoryWork {
  public:
@@ -53,6 +57,36 @@ Verdict other_generation(const std::string& wanted, const std::string& reported)
       fmt::format("its agent checked backup \"{}\" instead of {}", reported, wanted));
 }
 
+/// The first of each file, a few files.
+std::string damage_text(const std::vector<api::DamagedFile>& damage) {
+  std::vector<std::string> named;
+  std::set<std::string_view> files;
+  for (const auto& each : damage) {
+    if (named.size() < kFilesNamed && (each.path.empty() || files.insert(each.path).second)) {
+      named.push_back(each.path.empty() ? each.text : fmt::format("{}: {}", each.path, each.text));
+    }
+  }
+  if (named.empty()) {
+    return "its check did not pass";
+  }
+  const auto rest = damage.size() - named.size();
+  return fmt::format("{}{}", fmt::join(named, "; "),
+                     rest > 0 ? fmt::format(" and {} more", rest) : std::string());
+}
+
+/// A filter that lacks streams is the node's own, so a full backup has it, too.
+std::string damage_remedy(const StepContext& context, const std::vector<api::DamagedFile>& damage) {
+  const bool is_filter =
+      !damage.empty() && std::ranges::all_of(damage, [](const api::DamagedFile& each) {
+        return each.path.starts_with(kFilterDirectory);
+      });
+  return is_filter ? fmt::format(
+                         "where streams are missing in it, first heal the node (verger heal {} "
+                         "--existence-filter); make another backup, and keep the older ones",
+                         context.cluster.name)
+                   : "make a full backup, and keep the older ones";
+}
+
 class VerifyStep final : public CheckStep {
  public:
   [[nodiscard]] std::string_view name() const override { return names::kVerify; }
@@ -75,26 +109,18 @@ class VerifyStep final : public CheckStep {
       return other_generation(wanted, verified->generation);
     }
     auto damage = json::array();
-    std::vector<std::string> named;
     for (const auto& each : verified->damage) {
       damage.push_back({{"path", each.path}, {"text", each.text}});
-      if (named.size() < kFilesNamed) {
-        named.push_back(each.path.empty() ? each.text
-                                          : fmt::format("{}: {}", each.path, each.text));
-      }
     }
-    const auto count = verified->damage.size();
     json result{{"generation", verified->generation},
                 {"passed", verified->passed},
                 {"bytes", verified->bytes},
                 {"duration_ms", verified->duration_ms},
                 {"damage", std::move(damage)}};
     if (!verified->passed) {
-      result[std::string(kDifferences)] = {fmt::format(
-          "backup {} is damaged: {}{}; make a full backup, and keep the older ones", wanted,
-          count == 0 ? std::string("its check did not pass")
-                     : fmt::format("{}", fmt::join(named, "; ")),
-          count > named.size() ? fmt::format(" and {} more", count - named.size()) : "")};
+      result[std::string(kDifferences)] = {fmt::format("backup {} is damaged: {}; {}", wanted,
+                                                       damage_text(verified->damage),
+                                                       damage_remedy(context, verified->damage))};
     }
     auto out = done(result);
     keep_passed(out, names::kVerifiedValue, wanted, verified->passed);

@@ -132,11 +132,11 @@ void add_notes(const RunState& run, const RunSeen& seen, std::string_view outcom
   const bool kept = std::ranges::any_of(seen.nodes, [](const auto& each) {
     return each.second.restored && each.second.discarded.is_null();
   });
-  if (outcome == "restored") {
+  // A single node takes what is newer from the others: its log is that of its earlier backups.
+  if (outcome == "restored" && wanted.scope == planner::RestoreScope::kCluster) {
     notes.push_back(
         "the next backup of each node reads everything again by itself; make one soon: verger "
-        "backup "
-        "create");
+        "backup create");
   }
   if (outcome == "started") {
     notes.push_back(

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nodeagent/api/agent_backups.h"
+#include "nodeagent/api/backup_operations.h"
 #include "nodeagent/http/message.h"
 #include "tests/support/controller/virtual_time.h"
 
@@ -57,7 +58,10 @@ class FakeBackups {
   std::vector<api::BackupGeneration> generations;  ///< by time
   std::chrono::milliseconds takes{2'000};
   std::set<std::string> damaged;  ///< generations of which a check finds damage
-  bool damages_next = false;      ///< the next copy is one of them
+  /// What it finds.
+  std::vector<api::DamagedFile> damage{
+      {.path = "chunk-000000.000000", .text = "its SHA-256 is another"}};
+  bool damages_next = false;  ///< the next copy is one of them
   bool fails_drills = false;
   int failures = 0;  ///< so many of the next copies fail
   /// What was done: "backup n2 g1 full", "verify g1", "drill g1", "retain n2".

@@ -293,6 +293,19 @@ TEST_F(BackupRun, WithDamageIsNoSuccessAndDeletesNothing) {
       << "it does not count as the newest backup";
 }
 
+TEST_F(BackupRun, OfAFilterThatLacksStreamsSaysHowTheNodeIsHealed) {
+  begin();
+  const std::string filter = "index/stream-existence/streamExistenceFilter.dat";
+  backups().damages_next = true;
+  backups().damage = {{.path = filter, .text = "stream 1 is not in it"},
+                      {.path = filter, .text = "stream 2 is not in it"}};
+  const auto state = end_of(start(wanted()));
+  EXPECT_EQ(state.status, RunStatus::kDoneWithDifferences);
+  EXPECT_THAT(state.reason, HasSubstr(filter + ": stream 1 is not in it and 1 more; "));
+  EXPECT_THAT(state.reason, HasSubstr("verger heal prod --existence-filter"));
+  EXPECT_THAT(state.reason, Not(HasSubstr("full backup")));
+}
+
 TEST_F(BackupRun, WithAFailedDrillIsNoSuccessAndDeletesNothing) {
   begin();
   auto policy = wanted();

@@ -9,6 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class RestoreNode : public test::RestoreRun {
  protected:
@@ -20,6 +21,8 @@ class RestoreNode : public test::RestoreRun {
                                                              : api::NodeState::kFollower);
     EXPECT_EQ(node(name).writer, node("n1").writer) << "it has caught up";
     EXPECT_EQ(report(run)["outcome"], "restored");
+    EXPECT_THAT(report(run)["notes"].dump(), Not(HasSubstr("reads everything")))
+        << "its log continues that of its earlier backups";
   }
 };
 
