@@ -79,9 +79,9 @@ class FileSystem {
   virtual Result<void> sync_directory(const Path& directory) = 0;
   /// Sets or clears the write permission bits (completed chunks and PTables are read-only).
   virtual Result<void> set_read_only(const Path& path, bool read_only) = 0;
-  /// What tells a file from every other one that had or will have its name, whatever is written
-  /// into it; empty: this file system cannot tell. Snapshots of a volume keep it. Errors:
-  /// kNotFound, kIo.
+  /// Tells a file from every other one that had or will have its name; writing into it or renaming
+  /// it does not change this. Empty: this file system cannot tell. Snapshots of a volume keep it.
+  /// Errors: kNotFound, kIo.
   virtual Result<std::string> file_identity(const Path& /*path*/) { return std::string(); }
   /// Whether every user of the machine may read it; a file system without users has none of those.
   virtual Result<bool> readable_by_anybody(const Path& /*path*/) { return false; }

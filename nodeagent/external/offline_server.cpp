@@ -15,8 +15,8 @@ using std::chrono::milliseconds;
 
 /// The end of a process that is no child of ours is seen in /proc only.
 constexpr milliseconds kStateLook{200};
-/// A server is gone so long after it has closed its files; what stays is another program, such as
-/// one that wrote in the directory or looked into a database there.
+/// A server ends at most this long after it has closed its files. A process that runs longer is
+/// another program, such as one that wrote into the directory.
 constexpr std::chrono::minutes kLongestEnd{1};
 /// A server that takes longer to stop is worth a line in the log.
 constexpr std::chrono::seconds kLongStop{10};

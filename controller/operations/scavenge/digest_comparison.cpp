@@ -173,12 +173,13 @@ json comparison_of(std::int64_t point, std::vector<ComparedNode> nodes,
   json unchanged;
   const bool is_read = now.size() != 1 || !now.begin()->empty();
   if (!before.readable.empty() && is_read) {
-    if (now.size() > 1 || (now.size() == 1 && *now.begin() != before.readable)) {
+    const bool is_another = now.size() == 1 && *now.begin() != before.readable;
+    if (is_another || now.size() > 1) {
       unchanged = false;
     } else if (readable.contains(before.readable)) {
       unchanged = true;
     }
-    if (now.size() == 1 && *now.begin() != before.readable) {
+    if (is_another) {
       differences.push_back(
           fmt::format("what clients can read up to scavenge point {} is not what {} held before it "
                       "was scavenged",

@@ -215,7 +215,7 @@ Result<IndexCopy::Outcome> IndexCopy::compare_map() {
   return Outcome::kMore;
 }
 
-Result<std::string> IndexCopy::filter_files() {
+Result<std::string> IndexCopy::identity_of_filter_files() {
   // The server makes its filter anew once one of both is missing, and otherwise writes in place.
   std::string both;
   for (const auto* const extension : {".chk", ".dat"}) {
@@ -231,18 +231,18 @@ Result<std::string> IndexCopy::filter_files() {
   return to_hex(sha256(as_bytes(both)));
 }
 
-std::string IndexCopy::filter_identity(const Bytes& checkpoint, std::string_view filter) const {
+std::string IndexCopy::filter_identity(const Bytes& checkpoint, std::string_view files) const {
   // All streams of the log before the checkpoint are in the filter, and one that has more is as
   // good. So at one checkpoint of one log a filter can stand for any later one, unless it was made
   // anew meanwhile: it may have been, since streams were missing.
   const auto log = log_identity_();
-  if (log.empty() || filter.empty() || checkpoint.size() != sizeof(std::int64_t) ||
+  if (log.empty() || files.empty() || checkpoint.size() != sizeof(std::int64_t) ||
       load_le<std::int64_t>(checkpoint.data()) < 0) {
     return {};
   }
   Bytes all = checkpoint;
   append_bytes(all, as_bytes(log));
-  append_bytes(all, as_bytes(filter));
+  append_bytes(all, as_bytes(files));
   return to_hex(sha256(all));
 }
 
@@ -251,11 +251,11 @@ void IndexCopy::offer(const Manifest& earlier, std::function<Result<bool>()> is_
   earlier_is_of_this_log_ = std::move(is_of_this_log);
 }
 
-Result<bool> IndexCopy::keep_earlier_filter(const Bytes& checkpoint, std::string_view filter) {
+Result<bool> IndexCopy::keep_earlier_filter(const Bytes& checkpoint, std::string_view files) {
   const auto* known_checkpoint = earlier_ ? earlier_->find(in_index(kFilter + ".chk")) : nullptr;
   const auto* known_filter = earlier_ ? earlier_->find(in_index(kFilter + ".dat")) : nullptr;
-  if (known_checkpoint == nullptr || known_filter == nullptr || filter.empty() ||
-      known_checkpoint->identity != filter || checkpoint.size() != sizeof(std::int64_t) ||
+  if (known_checkpoint == nullptr || known_filter == nullptr || files.empty() ||
+      known_checkpoint->identity != files || checkpoint.size() != sizeof(std::int64_t) ||
       known_checkpoint->size != checkpoint.size()) {
     return false;
   }
@@ -290,25 +290,25 @@ Result<void> IndexCopy::want_rest() {
   phase_ = Phase::kRest;
   // The checkpoint is read before the filter that it speaks of, and both after what says which
   // files they are: one that is made anew meanwhile is read again at the next backup.
-  VERGER_TRY(const auto filter, filter_files());
+  VERGER_TRY(const auto files, identity_of_filter_files());
   const auto checkpoint = read_file(disk_, directory_ / (kFilter + ".chk"));
   if (!checkpoint && checkpoint.error().code != Errc::kNotFound) {
     return checkpoint.error();
   }
   bool kept = false;
   if (checkpoint) {
-    VERGER_TRY(kept, keep_earlier_filter(*checkpoint, filter));
+    VERGER_TRY(kept, keep_earlier_filter(*checkpoint, files));
   }
   std::string identity;
   if (checkpoint && !kept) {
-    identity = filter_identity(*checkpoint, filter);
+    identity = filter_identity(*checkpoint, files);
     VERGER_TRY(const auto digest, store_bytes(store_, *checkpoint));
     files_.push_back({.path = in_index(kFilter + ".chk"),
                       .kind = FileKind::kExistenceFilter,
                       .size = checkpoint->size(),
                       .restored_size = checkpoint->size(),
                       .sha256 = digest,
-                      .identity = filter});
+                      .identity = files});
   }
   if (!kept) {
     VERGER_RETURN_IF_ERROR(want(kFilter + ".dat", FileKind::kExistenceFilter, identity));

@@ -53,15 +53,15 @@ class IndexCopy {
   Result<bool> want_tables();
   Result<bool> want(const std::string& name, FileKind kind, const std::string& identity);
   Result<void> want_rest();
-  /// Which files the existence filter and its checkpoint are, whatever is in them; empty: one is
-  /// missing, or the file system cannot tell.
-  Result<std::string> filter_files();
+  /// Which files the existence filter and its checkpoint are (FileSystem::file_identity), not what
+  /// is in them; empty: one is missing, or the file system cannot tell. Errors: kIo.
+  Result<std::string> identity_of_filter_files();
   /// Of the filter in these files at this checkpoint; empty: it is not known whose log it speaks
   /// of.
-  [[nodiscard]] std::string filter_identity(const Bytes& checkpoint, std::string_view filter) const;
+  [[nodiscard]] std::string filter_identity(const Bytes& checkpoint, std::string_view files) const;
   /// Whether the earlier generation's filter, with its checkpoint, is taken for the one in these
   /// files whose checkpoint this is.
-  Result<bool> keep_earlier_filter(const Bytes& checkpoint, std::string_view filter);
+  Result<bool> keep_earlier_filter(const Bytes& checkpoint, std::string_view files);
   void keep_stored();
 
   FileSystem& disk_;
